@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.networks.mlp import Heads
-from jaxrl_envs.contract.views import MAX_RANKS, MAX_SUITS, Tokens
+from jaxrl_envs.contract.env import MAX_RANKS, MAX_SUITS, Tokens
 
 
 class Block(nn.Module):

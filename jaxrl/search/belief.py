@@ -141,7 +141,7 @@ class Belief:
         if self.believe is None:
             return lambda key: self.permuted(state, seat, key)
         observation = self.env.observe(state, seat)
-        odds, about = self.believe(params.belief, observation), self.env.holdings(observation)
+        odds, about = self.believe(params.belief, observation), self.env.card_beliefs(observation)
         assert about is not None  # `make_search` has asked
 
         def deal(key: Key) -> State:

@@ -25,7 +25,7 @@ from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Key, State
 from jaxrl_envs.shared import prng
-from jaxrl_envs.shared.card_beliefs import Holdings, draw, scaled, uniform
+from jaxrl_envs.shared.card_beliefs import CardBeliefs, draw, scaled, uniform
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import dqn_config
@@ -45,9 +45,9 @@ def keys_of(seed: int, count: int) -> jax.Array:
 # ---- drawing who holds what -----------------------------------------------------------------------------------------
 
 
-def all_ways(holdings: Holdings) -> np.ndarray:
+def all_ways(beliefs: CardBeliefs) -> np.ndarray:
     """i32[ways, N]: every way to hand out the hidden things."""
-    possible, room = np.asarray(holdings.possible), np.asarray(holdings.room)
+    possible, room = np.asarray(beliefs.possible), np.asarray(beliefs.room)
     choices = [np.flatnonzero(row) if row.any() else [-1] for row in possible]
     ways = np.array(list(itertools.product(*choices)))
     return ways[((ways[..., None] == np.arange(len(room))).sum(axis=1) == room).all(axis=1)]
@@ -57,25 +57,25 @@ def shares(ways: np.ndarray, holders: int) -> np.ndarray:
     return (ways[..., None] == np.arange(holders)).mean(axis=0)
 
 
-FREE = Holdings(jnp.ones((6, 3), bool).at[2].set(False), jnp.array([2, 1, 2]))
-BOUND = Holdings(
+FREE = CardBeliefs(jnp.ones((6, 3), bool).at[2].set(False), jnp.array([2, 1, 2]))
+BOUND = CardBeliefs(
     jnp.array([[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]], bool), jnp.array([2, 1, 2])
 )
 
 
-@pytest.mark.parametrize(("holdings", "error"), [(FREE, 1e-6), (BOUND, 0.02)], ids=["free", "bound"])
-def test_uniform_odds_are_the_shares_of_all_ways(holdings: Holdings, error: float) -> None:
-    np.testing.assert_allclose(uniform(holdings), shares(all_ways(holdings), 3), atol=error)
+@pytest.mark.parametrize(("beliefs", "error"), [(FREE, 1e-6), (BOUND, 0.02)], ids=["free", "bound"])
+def test_uniform_odds_are_the_shares_of_all_ways(beliefs: CardBeliefs, error: float) -> None:
+    np.testing.assert_allclose(uniform(beliefs), shares(all_ways(beliefs), 3), atol=error)
 
 
-@pytest.mark.parametrize(("holdings", "sure", "error"), [(FREE, 0, 0.0), (BOUND, 0, 0.02), (BOUND, 1, 0.05)])
-def test_draws_have_the_odds_that_agree_with_the_room(holdings: Holdings, sure: float, error: float) -> None:
+@pytest.mark.parametrize(("beliefs", "sure", "error"), [(FREE, 0, 0.0), (BOUND, 0, 0.02), (BOUND, 1, 0.05)])
+def test_draws_have_the_odds_that_agree_with_the_room(beliefs: CardBeliefs, sure: float, error: float) -> None:
     """20,000 draws: five standard errors are below 0.018; `error` is that of handing out one thing after the other."""
-    odds = jnp.exp(sure * jax.random.normal(jax.random.key(3), holdings.possible.shape))
-    drawn = jax.jit(jax.vmap(lambda key: draw(odds, holdings, key)))(jax.random.split(jax.random.key(0), 20_000))
-    ways = {tuple(way) for way in all_ways(holdings).tolist()}
+    odds = jnp.exp(sure * jax.random.normal(jax.random.key(3), beliefs.possible.shape))
+    drawn = jax.jit(jax.vmap(lambda key: draw(odds, beliefs, key)))(jax.random.split(jax.random.key(0), 20_000))
+    ways = {tuple(way) for way in all_ways(beliefs).tolist()}
     assert {tuple(way) for way in np.unique(np.asarray(drawn), axis=0).tolist()} <= ways
-    wanted = scaled(odds, holdings) if sure else shares(all_ways(holdings), 3)
+    wanted = scaled(odds, beliefs) if sure else shares(all_ways(beliefs), 3)
     np.testing.assert_allclose(shares(np.asarray(drawn), 3), wanted, atol=0.018 + error)
 
 
@@ -83,10 +83,10 @@ def test_draws_keep_the_rules_where_few_ways_are_left() -> None:
     """Holders 0 and 1 may have suits 0 and 1 alone, and odds urge everything towards holder 2, who may have all."""
     suit = np.array([0, 0, 0, 1, 1, 2, 2, 2])
     possible = np.stack([suit == 0, suit == 1, np.full(8, True), np.isin(suit, (1, 2))], axis=1)
-    holdings = Holdings(jnp.asarray(possible), jnp.array([2, 2, 1, 3]))
+    beliefs = CardBeliefs(jnp.asarray(possible), jnp.array([2, 2, 1, 3]))
     odds = jnp.array([[1e-3, 1e-3, 1.0, 1e-3]] * 8)
-    drawn = np.asarray(jax.jit(jax.vmap(lambda k: draw(odds, holdings, k)))(jax.random.split(jax.random.key(1), 500)))
-    ways = {tuple(way) for way in all_ways(holdings).tolist()}
+    drawn = np.asarray(jax.jit(jax.vmap(lambda k: draw(odds, beliefs, k)))(jax.random.split(jax.random.key(1), 500)))
+    ways = {tuple(way) for way in all_ways(beliefs).tolist()}
     assert {tuple(way) for way in np.unique(drawn, axis=0).tolist()} == ways and len(ways) == 3
 
 
@@ -117,7 +117,7 @@ def test_a_belief_begins_uniform_and_learns(learnt) -> None:
     untrained = algorithm.init(jax.random.key(1)).belief
     view = HighCard().init(jax.random.key(0)).observation
     found = algorithm.believe({"params": untrained.params}, view)
-    np.testing.assert_allclose(found, uniform(HighCard().holdings(view)), atol=1e-6)
+    np.testing.assert_allclose(found, uniform(HighCard().card_beliefs(view)), atol=1e-6)
 
 
 def test_it_changes_nothing_of_the_actor_and_is_saved(learnt) -> None:
@@ -187,7 +187,7 @@ def test_nothing_hidden_reaches_odds_worlds_or_moves(learnt, tables) -> None:
 def test_worlds_are_nearer_to_the_truth_than_uniform_ones(learnt, tables) -> None:
     """The share of hidden cards that are where they are, in 64 worlds for each of 64 games; measured: 0.04 more."""
     env, hits = HighCard(), []
-    hidden = np.asarray(jax.vmap(lambda s: env.holdings(env.observe(s, s.current_player)).possible[:, 0])(tables))
+    hidden = np.asarray(jax.vmap(lambda s: env.card_beliefs(env.observe(s, s.current_player)).possible[:, 0])(tables))
     for belief in ("learned", "uniform"):
         search, params = searching(learnt, belief=belief, particles=0)
 

@@ -66,7 +66,7 @@ def exchanged(env, programs, state, seat: int, seed: int):
 @pytest.mark.parametrize("game, options", GAMES, ids=[game for game, _ in GAMES])
 @pytest.mark.parametrize("games", [12, pytest.param(1000, marks=pytest.mark.slow)])
 def test_views_are_the_same_whatever_is_hidden(game, options, games):
-    """Drawing or text, legal actions, spots, figures: what `jaxrl.serve.tables.views` makes, the only source of
+    """Drawing or text, legal actions, click areas, figures: what `jaxrl.serve.tables.views` makes, the only source of
     positions."""
     env, programs = programs_of(game, json.dumps(options))
     changed = 0

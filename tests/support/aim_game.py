@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl_envs.contract.env import Env, Key, State, public_fields
-from jaxrl_envs.contract.goals import CameTrue
+from jaxrl_envs.contract.env import CameTrue, Env, Key, State, public_fields
 
 LANDS = 0.75  # the probability that a throw (action 1) lands; action 0 never does
 TICK = 0.25  # paid at once for a throw that lands, and taken back when the round is scored

@@ -16,7 +16,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl_envs.contract.env import Bot, Env, Key, State, public_fields
-from jaxrl_envs.shared.card_beliefs import Holdings
+from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.errors import UserError
 
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
@@ -286,11 +286,11 @@ class HighCard(Env):
         owner = jnp.where(state.owner < 3, (state.owner - seat) % 3, state.owner)
         return owner == jnp.array([1, 2, STOCK])[:, None]
 
-    def holdings(self, observation: HighCardView) -> Holdings:
+    def card_beliefs(self, observation: HighCardView) -> CardBeliefs:
         """12 cards; the next seat, the one after it, the stock."""
         hidden = ~(observation.hand | observation.seen)
         played = (jnp.sum(observation.won) + (observation.table[1:] >= 0)).astype(jnp.int32)
-        return Holdings(jnp.broadcast_to(hidden[:, None], (12, 3)), jnp.append(3 - played, 3))
+        return CardBeliefs(jnp.broadcast_to(hidden[:, None], (12, 3)), jnp.append(3 - played, 3))
 
     def holders(self, observation: HighCardView, privileged: jax.Array) -> jax.Array:
         return jnp.where(jnp.any(privileged, axis=0), jnp.argmax(privileged, axis=0), -1).astype(jnp.int32)

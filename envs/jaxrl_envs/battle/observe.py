@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl_envs.battle import actions as a
-from jaxrl_envs.contract.views import Candidates, Tokens
+from jaxrl_envs.contract.env import Candidates, Tokens
 
 UNITS, UNIT_FEATURES, OBJECTIVES = 16, 60, 8  # rows of the observation, own units first; objectives in its globals
 OWN = UNITS // 2

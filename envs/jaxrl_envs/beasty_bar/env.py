@@ -16,8 +16,7 @@ from jaxrl_envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from jaxrl_envs.beasty_bar.deal import Pile, deal_all, deal_card, given
 from jaxrl_envs.beasty_bar.display.how_to_play import TEXT
 from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, BeastyBarGame, Zones
-from jaxrl_envs.contract.click_areas import Spot
-from jaxrl_envs.contract.env import Bot, Env, Key, State, Tokens, public_fields
+from jaxrl_envs.contract.env import Bot, ClickArea, Env, Key, State, Tokens, public_fields
 from jaxrl_envs.shared.cards import nth_set_bit, scale
 from jaxrl_envs.shared.errors import UserError
 
@@ -166,11 +165,11 @@ class BeastyBar(Env):
 
         return draw(look(state, seat))
 
-    def spots(self, state: State, seat: int) -> list[Spot]:
-        from jaxrl_envs.beasty_bar.display.drawing import spots
+    def click_areas(self, state: State, seat: int) -> list[ClickArea]:
+        from jaxrl_envs.beasty_bar.display.drawing import click_areas
         from jaxrl_envs.beasty_bar.display.position import look
 
-        return spots(
+        return click_areas(
             look(state, seat), seat, [int(action) for action in np.flatnonzero(np.asarray(state.legal_action_mask))]
         )
 

@@ -58,11 +58,11 @@ def rendering_keeps_secrets(probe: Probe) -> str:
 
 
 def clickable(probe: Probe) -> str:
-    """Spots lie in the drawing, name legal actions of the seat asked, and tell nothing that it cannot see."""
+    """Click areas lie in the drawing, name legal actions of the seat asked, and tell nothing that it cannot see."""
     env, states = probe.env, probe.running(12)
     count, first = batch_size(states), item(states, 0)
-    if env.simultaneous or not any(env.spots(item(states, i), _actor(item(states, i))) for i in range(count)):
-        raise NotApplicable("the game offers no spots to click")
+    if env.simultaneous or not any(env.click_areas(item(states, i), _actor(item(states, i))) for i in range(count)):
+        raise NotApplicable("the game offers no click areas")
     box = ElementTree.fromstring(env.render_svg(first, _actor(first))).get("viewBox", "").split()
     width, height = float(box[2]), float(box[3])
     actors, permuted = np.asarray(states.current_player), None
@@ -70,14 +70,14 @@ def clickable(probe: Probe) -> str:
         permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(actors), probe.keys(50, count))
     for i in range(count):
         state, seat = item(states, i), int(actors[i])
-        spots = list(env.spots(state, seat))
+        areas = list(env.click_areas(state, seat))
         mask = np.asarray(state.legal_action_mask)
-        for spot in spots:
-            inside = 0 <= spot.x <= width - spot.width and 0 <= spot.y <= height - spot.height
-            require(inside, f"a spot of {env.action_name(spot.actions[0])!r} lies outside of the drawing")
-            require(all(mask[action] for action in spot.actions), "a spot stands for an action that is not legal")
-        same = permuted is None or spots == list(env.spots(item(permuted, i), seat))
-        require(same, f"the spots for seat {seat} show something that it must not see")
+        for area in areas:
+            inside = 0 <= area.x <= width - area.width and 0 <= area.y <= height - area.height
+            require(inside, f"a click area of {env.action_name(area.actions[0])!r} lies outside of the drawing")
+            require(all(mask[action] for action in area.actions), "a click area stands for an action that is not legal")
+        same = permuted is None or areas == list(env.click_areas(item(permuted, i), seat))
+        require(same, f"the click areas for seat {seat} show something that it must not see")
     return f"{count} states"
 
 

@@ -25,9 +25,8 @@ from jaxrl_envs.conformance.probe import (
     take,
 )
 from jaxrl_envs.conformance.rules_checks import FLOAT_TOLERANCE
-from jaxrl_envs.conformance.secrets import beliefs, hidden_information, holdings, privileged_view
-from jaxrl_envs.contract.env import Env, State
-from jaxrl_envs.contract.views import MAX_RANKS, MAX_SUITS
+from jaxrl_envs.conformance.secrets import beliefs, card_beliefs, hidden_information, privileged_view
+from jaxrl_envs.contract.env import MAX_RANKS, MAX_SUITS, Env, State
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 
@@ -324,7 +323,7 @@ CHECKS = (
     hidden_information,
     privileged_view,
     beliefs,
-    holdings,
+    card_beliefs,
     features_are_finite,
     bots_are_legal,
     bots_keep_to_what_they_see,

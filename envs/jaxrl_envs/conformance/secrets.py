@@ -128,18 +128,18 @@ def beliefs(probe: Probe) -> str:
     return f"{count} states, every seat"
 
 
-def holdings(probe: Probe) -> str:
-    """Every hidden thing is where `holdings` thinks it possible, the room adds up, and worlds with drawn holders look
+def card_beliefs(probe: Probe) -> str:
+    """Every hidden card is where `card_beliefs` allows it, the room adds up, and worlds with drawn holders look
     the same to the seat, have them, and tell nothing else of what it cannot see."""
     env, states = probe.env, probe.running(64)
     count, one = batch_size(states), item(states, 0)
-    if env.holdings(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:
-        raise NotApplicable("no holdings: no belief can be learnt of who holds what")
+    if env.card_beliefs(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:
+        raise NotApplicable("no card_beliefs: no belief can be learnt of who holds what")
 
     @probe.compiled
     def compare(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, ...]:
         view = env.observe(state, seat)
-        known, real = env.holdings(view), env.holders(view, env.privileged(state, seat))
+        known, real = env.card_beliefs(view), env.holders(view, env.privileged(state, seat))
         assert known is not None  # asked above
         keys = jax.random.split(key, 3)
         drawn = draw(uniform(known), known, keys[0])

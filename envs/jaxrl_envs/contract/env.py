@@ -1,8 +1,9 @@
-"""The contract every compiled game fulfils: `State`, `Env` and their bookkeeping.
+"""The contract between a game and everything that plays it: `State` and `Env`, complete on this page.
 
-A game asks *seats* for one legal action at a time. Turn-based games ask one seat per step; simultaneous games ask all
-of them, and the fields marked ``[P]`` below gain that leading seat axis. Everything here is written for a single game;
-thousands of games are `jax.vmap` of it. Names follow Pgx (Koyamada et al. 2023, https://arxiv.org/abs/2303.17503).
+A game asks *seats* for one legal action at a time. Turn-based games ask one seat per step. Simultaneous games ask all
+seats in every step, and the fields marked ``[P]`` below gain that leading seat axis. Everything here is written for a
+single game; a batch of games is `jax.vmap` of it. Names follow Pgx (Koyamada et al. 2023,
+https://arxiv.org/abs/2303.17503).
 
 Shape letters: P seats, A actions.
 """
@@ -12,24 +13,20 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl_envs.contract.click_areas import Clickable
-from jaxrl_envs.contract.goals import Goals
-from jaxrl_envs.contract.judged import Judged
-from jaxrl_envs.contract.views import Candidates as Candidates
-from jaxrl_envs.contract.views import Tokens as Tokens
-from jaxrl_envs.contract.views import Views
-from jaxrl_envs.shared.card_beliefs import Conceals
+from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.errors import UserError, nearest
 
 PyTree = Any
 Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `jaxrl_envs.shared.prng.fast_key(...)`
+
+MAX_SUITS, MAX_RANKS = 16, 32  # of `Tokens`
 
 
 @struct.dataclass
@@ -62,29 +59,89 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
+class Tokens(NamedTuple):
+    """A set-of-cards view of an observation, for attention encoders. N tokens with D flags each, C global features."""
+
+    suit: jax.Array  # i32[N], 0 .. MAX_SUITS - 1
+    rank: jax.Array  # i32[N], 0 .. MAX_RANKS - 1
+    features: jax.Array  # f32[N, D], where the card is now
+    context: jax.Array  # f32[C], everything that is not a card
+
+
+class Candidates(NamedTuple):
+    """A view of an observation for games whose actions are described by features instead of fixed numbers.
+
+    The meaning of an action number changes between decisions ("the third card in the hand"); its row of `options`
+    describes what it does. E entities with C features, A options with O features, G global features. Ids are numbers
+    of kinds of things (card names), 0 .. `Env.vocabulary` - 1; 0 means no kind.
+
+    A game that can describe its kinds also gives the fields from `kinds` on: K kinds with D features, and the P parts
+    with H features that they consist of (the abilities of a card). Ids of entities and options are then 1 + rows of
+    `kinds`.
+    """
+
+    context: jax.Array  # f32[G], the situation and the kind of question
+    entities: jax.Array  # f32[E, C], the things in the game
+    entity_ids: jax.Array  # i32[E]
+    entity_mask: jax.Array  # bool[E], rows in use
+    options: jax.Array  # f32[A, O], the choices: row a is action a
+    option_ids: jax.Array  # i32[A]
+    zones: jax.Array | None = None  # f32[E, Z], one-hot: the zone that an entity is in
+    option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: no entity
+    nearness: jax.Array | None = None  # f32[N, E, K], how near each entity is after option 0 .. N - 1, N <= A
+    option_mask: jax.Array | None = None  # bool[A], rows in use, legal or not; None: all
+    partners: jax.Array | None = None  # i32[E, M], the entity that each is tied to in M ways, -1: no entity
+    kinds: jax.Array | None = None  # f32[K, D]
+    kind_ids: jax.Array | None = None  # i32[K]
+    parts: jax.Array | None = None  # f32[P, H]
+    part_rows: jax.Array | None = None  # i32[P, 2], its kind, and the part that it belongs to (or itself); -1: unused
+    entity_part: jax.Array | None = None  # i32[E], the part that an entity is (an ability on the stack), -1: no part
+    option_part: jax.Array | None = None  # i32[A], the part that an option uses, -1: no part
+
+
+class ClickArea(NamedTuple):
+    """A rectangle of a drawing, in its units, that stands for one action or for several to choose from."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    actions: tuple[int, ...]
+
+
+class CameTrue(NamedTuple):
+    """The goals that a step has settled, as they turned out (hindsight)."""
+
+    goal: jax.Array  # i32[P], the goal that the seat's moves since its last goal have reached; -1: not settled
+    reward: jax.Array  # f32[P], what the seat would have earned for reaching it, since it set its goal; >= 0
+
+
+class Env(abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
     Attributes:
       id: the name in the registry, e.g. ``"skull_king"``.
-      version: changes whenever a rule, the action numbering or the observation changes; checkpoints record it.
+      version: changes with every change of a rule, the action numbering or the observation; checkpoints record it.
       num_players: P.
       num_actions: A.
       simultaneous: True if all seats act in every step.
       may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
       public_actions: True if every seat is told every action, also where two actions lead to the same position; a
         game with secret actions (sealed bids) must leave it False.
-      perfect_information: True if every seat sees all of the position. Cards dealt ahead face down are hidden
-        information, also where nobody sees them.
+      perfect_information: True if every seat sees all of the position. Cards dealt in advance face down are hidden
+        information, even if no seat ever sees them.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`jaxrl_envs.host.env.HostEnv`): such games train with actor threads.
+      illegal_action_penalty: what an illegal action costs its seat; the other seats share it as a reward.
+      free_options: names of options that change neither observations nor actions. A policy trained with one value of
+        such an option can play, be evaluated and be trained further with another (decks, rosters).
+      delegated: actions A .. A + delegated - 1, never in a mask: with one of them a bot leaves its seat to the engine.
+      vocabulary: the number of kinds of things in `candidates`, 0 included; 0 for games without candidates.
       how_to_play: the rules on a page, for people; blank lines divide its paragraphs.
-      colours: regular expressions of what renderings and events say, with their colours on a terminal (names of rich).
-      delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
-      vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
-      free_options: names of options that change neither what a seat observes nor what its actions are: whoever learnt
-        with some plays with others, so that a run can go on, and be measured, with other decks or rosters.
+      colours: regular expressions matched in renderings and events, with their terminal colours (names of rich).
+      reference_bot: the strongest bot; a reference searcher models every opponent by it.
+      phases: how decisions are grouped for metrics, e.g. ``{"round": ("1", "2"), "phase": ("bid", "play")}``.
     """
 
     id: ClassVar[str]
@@ -98,32 +155,15 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
     multi_output_fusion: ClassVar[bool] = False
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
-    how_to_play: str = ""
-    colours: Mapping[str, str] = {}
+    free_options: tuple[str, ...] = ()
     delegated: int = 0
     vocabulary: int = 0
-    free_options: tuple[str, ...] = ()
+    how_to_play: str = ""
+    colours: Mapping[str, str] = {}
+    reference_bot: str = "random"
+    phases: Mapping[str, tuple[str, ...]] = {}
 
-    @property
-    def sides(self) -> tuple[int, ...]:
-        """The side of every seat, P numbers: the seats of a side win or lose together.
-
-        By default each seat is a side of its own. A game with teams says so by a class attribute or a property of its
-        own, e.g. ``sides = (0, 1, 0, 1)``; sides are numbered 0 .. `num_sides` - 1 and may differ in size.
-        """
-        return tuple(range(self.num_players))
-
-    @property
-    def num_sides(self) -> int:
-        """How many sides there are."""
-        return max(self.sides) + 1
-
-    @property
-    def side_name(self) -> str:
-        """What to call a side before people: "seat", or "side" where sides have several seats."""
-        return "side" if self.num_sides < self.num_players else "seat"
-
-    # ---- what a game supplies -----------------------------------------------------------------------------------
+    # ---- what a game must supply --------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def _init(self, key: Key) -> State:
@@ -137,61 +177,120 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
     def observe(self, state: State, seat: jax.Array) -> PyTree:
         """What `seat` (i32[]) may see of `state`: for its own turn, for opponents, for search and for display."""
 
-    def render(self, state: State, seat: int | None = None) -> str:
-        """The state as text for a terminal: only what `seat` may see, or everything if `seat` is None.
+    # ---- what the base class makes of it: the public interface --------------------------------------------------
+
+    def init(self, key: Key) -> State:
+        """A new game, dealt from `key`."""
+        return self._with_observation(self._init(key))
+
+    def step(self, state: State, action: jax.Array, key: Key) -> State:
+        """One step of one game.
 
         Args:
-          state: one game, not a batch.
-          seat: the observer. The conformance suite checks that exchanging what it cannot see changes nothing here.
+          state: the current state.
+          action: i32[] for `state.current_player`; i32[P] in a simultaneous game.
+          key: all the randomness of this step. It is an argument, so that a planner cannot see the future.
+
+        Returns:
+          The next state. An illegal action is not executed: the game ends, the offender gets -1 and the others share
+          +1. A finished game stays as it is, with zero rewards.
         """
-        raise NotImplementedError(f"{self.id} has no text rendering")
+        over = is_over(state)
+        legal = self.is_legal(state, action)  # bool[] or bool[P]
+        all_legal = jnp.all(legal)
+        stepped = self._step(state, action, key)
+        state = select(over | ~all_legal, state, stepped)
+        offence = ~over & ~all_legal
+        state = state.replace(
+            rewards=jnp.where(over, 0.0, jnp.where(offence, _penalties(self, state, legal), state.rewards)),
+            terminated=state.terminated | offence,
+            illegal_action=state.illegal_action | offence,
+        )
+        over = is_over(state)
+        state = state.replace(legal_action_mask=state.legal_action_mask | over)
+        return self._with_observation(state)
 
-    def render_svg(self, state: State, seat: int | None = None) -> str:
-        """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
-        raise NotImplementedError(f"{self.id} has no SVG rendering")
+    @property
+    def observation_spec(self) -> PyTree:
+        """The observation of one seat as a pytree of `jax.ShapeDtypeStruct`."""
+        state = jax.eval_shape(self.init, jax.eval_shape(lambda: jax.random.key(0)))
+        return jax.eval_shape(self.observe, state, jax.ShapeDtypeStruct((), jnp.int32))
 
-    def film(self, states: Sequence[State], actions: Sequence[Any], *, pace: float = 1.0) -> str:
-        """A game as one animated SVG document, by default its drawings in turn and what happened between them.
+    def _with_observation(self, state: S) -> S:
+        if self.simultaneous:
+            observation = jax.vmap(self.observe, in_axes=(None, 0))(state, state.current_player)
+        else:
+            observation = self.observe(state, state.current_player)
+        return dataclasses.replace(state, observation=observation)
 
-        Args:
-          states: one game from its first state on, everything of it is shown.
-          actions: between them, int (or i32[P] in a simultaneous game).
-          pace: 2 is twice as fast.
+    # ---- what a game may refine for learners and evaluation -----------------------------------------------------
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The side of every seat, P numbers: the seats of a side win or lose together.
+
+        By default each seat is a side of its own. A game with teams overrides this by a class attribute or a property,
+        e.g. ``sides = (0, 1, 0, 1)``; sides are numbered 0 .. `num_sides` - 1 and may differ in size.
         """
-        from jaxrl_envs.shared.display.film import film
+        return tuple(range(self.num_players))
 
-        words = [self.event(*step) for step in zip(states[:-1], actions, states[1:], strict=True)]
-        return film([self.render_svg(state) for state in states], ["", *words], pace=pace)
+    @property
+    def num_sides(self) -> int:
+        """The number of sides."""
+        return max(self.sides) + 1
 
-    def action_name(self, action: int) -> str:
-        """A short human-readable name of an action."""
-        return str(action)
+    @property
+    def side_name(self) -> str:
+        """The word for a side in messages: "seat", or "side" where sides have several seats."""
+        return "side" if self.num_sides < self.num_players else "seat"
 
-    def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        """What happened in one step, as one or more short sentences for people.
+    def reset(self, state: State, key: Key) -> State:
+        """A new game for the lane whose game `state` is over; by default `init`. Auto-reset evaluates this for every
+        lane in every step, so a game with an expensive deal overrides it with a deal that the steps before have
+        prepared in small portions."""
+        return self.init(key)
 
-        The default names the action to everybody: a game with secret actions overrides it, and so does one whose step
-        settles more than the next state shows (a completed trick, the points of a round).
+    def init_deal(self, key: Key) -> State:
+        """A new game in which *every* chance event is already fixed by `key`, so that it can be played again from
+        another seat (duplicate deals). Games that cannot do this deal an ordinary game."""
+        return self.init(key)
 
-        Args:
-          before, after: the states around the step, one game.
-          action: the action, int (or i32[P] in a simultaneous game).
-          seat: who is told, of all that happened only what that seat could see; None is told everything.
-        """
-        if bool(after.illegal_action):
-            return "an illegal action ends the game"
-        seats = np.atleast_1d(np.asarray(before.current_player))
-        actions = np.atleast_1d(np.asarray(action))
-        names = ["you" if s == seat else f"seat {s}" for s in seats]
-        return ", ".join(f"{name}: {self.action_name(int(a))}" for name, a in zip(names, actions, strict=True))
+    def annealed(self, progress: jax.Array) -> Env:
+        """The game at a share of its training (f32[] 0..1); only its rewards may change."""
+        return self
+
+    def is_legal(self, state: State, action: jax.Array) -> jax.Array:
+        """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside 0..A-1 never are. A
+        game with a packed mask overrides it with a bit test."""
+        action = jnp.asarray(action)
+        inside = (action >= 0) & (action < self.num_actions)
+        index = jnp.clip(action, 0, self.num_actions - 1)
+        chosen = jnp.take_along_axis(state.legal_action_mask, index[..., None], axis=-1)[..., 0]
+        return chosen & inside
+
+    def episode_stats(self, state: State) -> dict[str, jax.Array]:
+        """Named f32[P] metrics of a finished game beyond its rewards, e.g. points; meaningful once it is over."""
+        return {}
+
+    def reward_parts(self, state: State) -> dict[str, jax.Array]:
+        """Named f32[P], the sum of each reward component per seat since the game began, for diagrams."""
+        return {}
+
+    # ---- bots and other programs that play the game -------------------------------------------------------------
 
     @property
     def bots(self) -> Mapping[str, Bot]:
         """Scripted players by name; every game has at least ``"random"``."""
         return {"random": self.random_action}
 
+    def random_action(self, state: State, key: Key) -> jax.Array:
+        """A uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""
+        mask = state.legal_action_mask
+        score = jax.random.uniform(key, mask.shape)
+        return jnp.argmax(jnp.where(mask, score, -1.0), axis=-1).astype(jnp.int32)
+
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-        """One player that is any of several bots.
+        """One player that is any of several bots, selected by an index that may be traced.
 
         The default asks every named bot and selects, so its cost is the sum of theirs. A game whose bots share most of
         their work overrides this and pays for it once; the conformance suite checks that it plays as they do.
@@ -219,141 +318,6 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
 
         return play
 
-    @property
-    def simulators(self) -> Mapping[str, Callable[[], Env]]:
-        """Other programs that play this game, by name: each makes it; UserError: it is not installed."""
-        return {}
-
-    # ---- optional refinements -----------------------------------------------------------------------------------
-
-    def reset(self, state: State, key: Key) -> State:
-        """A fresh game for the lane whose game `state` is over: by default dealt anew with `init`. A game whose deal is
-        expensive overrides this with a deal prepared in small portions by the steps before, because auto-reset
-        evaluates it for every lane in every step."""
-        return self.init(key)
-
-    def annealed(self, progress: jax.Array) -> Env:
-        """The game at a share of its training (f32[] 0..1); only its rewards may change."""
-        return self
-
-    def init_deal(self, key: Key) -> State:
-        """A new game in which *every* chance event is already fixed by `key`, so that it can be played again from
-        another seat (duplicate deals). Games that cannot do this deal an ordinary game."""
-        return self.init(key)
-
-    def is_legal(self, state: State, action: jax.Array) -> jax.Array:
-        """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside of 0..A-1 never are. A
-        game with a packed mask overrides it with a bit test."""
-        action = jnp.asarray(action)
-        inside = (action >= 0) & (action < self.num_actions)
-        index = jnp.clip(action, 0, self.num_actions - 1)
-        chosen = jnp.take_along_axis(state.legal_action_mask, index[..., None], axis=-1)[..., 0]
-        return chosen & inside
-
-    def random_action(self, state: State, key: Key) -> jax.Array:
-        """A uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""
-        mask = state.legal_action_mask
-        score = jax.random.uniform(key, mask.shape)
-        return jnp.argmax(jnp.where(mask, score, -1.0), axis=-1).astype(jnp.int32)
-
-    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
-        """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
-
-        By default the state itself where `perfect_information` is declared, and None elsewhere: what may hide something
-        is never searched by mistake. A search draws its worlds with it, uniformly over all that is possible for the
-        seat, so the result must be a function of the key and of what the seat sees. The legal actions must be those of
-        the returned state, also if another seat is to move. `observation` may be left as it is. The conformance suite
-        checks that the seat's observation and its own legal actions do not change, and that nothing hidden changes what
-        is drawn.
-        """
-        return state if self.perfect_information else None
-
-    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
-        """What `seat` now sees of `actual`, with the hidden rest as `particle` has it, or None if the game cannot say.
-
-        A belief (`jaxrl.search`) keeps states that the seat cannot tell from the real one, takes every step with them
-        too, and after the step lets this method take over what has become visible: an opponent's cards stay as the
-        particle holds them, the seat's own new card is the real one. What nobody's choice has depended on yet, such as
-        the order of a deck, carries no information: it is drawn anew from `key`, which keeps the particles diverse.
-
-        Args:
-          particle: a state in which the same actions were taken; its own visible part may differ by chance.
-          actual: the real state. Only what `seat` sees of it may be read.
-          seat: i32[], whose belief it is.
-          key: for what is drawn anew.
-
-        Returns:
-          The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees; if not, the
-          state may be anything. The conformance suite checks that the seat's observation is that of `actual`, and that
-          exchanging what the seat cannot see of `actual` changes nothing.
-        """
-        return None
-
-    def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        """Named f32[P] figures of a finished game beyond its rewards, e.g. points; meaningful once it is over."""
-        return {}
-
-    def reward_parts(self, state: State) -> dict[str, jax.Array]:
-        """Named f32[P], what each component of the rewards has brought the seats since the game began, for pictures."""
-        return {}
-
-    def sketch(self, state: State) -> PyTree:
-        """Arrays from which a viewer that cannot play the game draws a state; replays hold some of them."""
-        return state
-
-    # ---- the public interface -----------------------------------------------------------------------------------
-
-    @property
-    def observation_spec(self) -> PyTree:
-        """The observation of one seat as a pytree of `jax.ShapeDtypeStruct`."""
-        state = jax.eval_shape(self.init, jax.eval_shape(lambda: jax.random.key(0)))
-        return jax.eval_shape(self.observe, state, jax.ShapeDtypeStruct((), jnp.int32))
-
-    @property
-    def num_features(self) -> int:
-        """F, the length of `features`."""
-        return jax.eval_shape(self.features, self.observation_spec).shape[0]
-
-    def init(self, key: Key) -> State:
-        """A new game, dealt from `key`."""
-        return self._with_observation(self._init(key))
-
-    def step(self, state: State, action: jax.Array, key: Key) -> State:
-        """One step of one game.
-
-        Args:
-          state: the current state.
-          action: i32[] for `state.current_player`; i32[P] in a simultaneous game.
-          key: all the randomness of this step. It is an argument, so that a planner cannot see the future.
-
-        Returns:
-          The next state. An illegal action is not executed: the game ends, the offender gets -1 and the others share
-          +1. A finished game stays as it is, with zero rewards.
-        """
-        over = is_over(state)
-        legal = self.is_legal(state, action)  # bool[] or bool[P]
-        all_legal = jnp.all(legal)
-        stepped = self._step(state, action, key)
-        state = select(over | ~all_legal, state, stepped)
-        offence = ~over & ~all_legal
-        state = state.replace(
-            rewards=jnp.where(over, 0.0, jnp.where(offence, self._penalty(state, legal), state.rewards)),
-            terminated=state.terminated | offence,
-            illegal_action=state.illegal_action | offence,
-        )
-        over = is_over(state)
-        state = state.replace(legal_action_mask=state.legal_action_mask | over)
-        return self._with_observation(state)
-
-    # ---- bookkeeping --------------------------------------------------------------------------------------------
-
-    def _with_observation(self, state: S) -> S:
-        if self.simultaneous:
-            observation = jax.vmap(self.observe, in_axes=(None, 0))(state, state.current_player)
-        else:
-            observation = self.observe(state, state.current_player)
-        return dataclasses.replace(state, observation=observation)
-
     def _require_bots(self, names: Sequence[str]) -> None:
         """Raises the UserError of `bot_switch`."""
         bots = self.bots
@@ -363,15 +327,210 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
             if name not in bots:
                 raise UserError(f"{self.id} has no bot {name!r}; {nearest(name, bots)}")
 
-    def _penalty(self, state: State, legal: jax.Array) -> jax.Array:
-        """f32[P]: -penalty for each offender, +penalty shared by the others."""
-        seats = jnp.arange(self.num_players)
-        offender = ~legal if self.simultaneous else seats == state.current_player
-        others = jnp.maximum(jnp.sum(~offender), 1)
-        share = jnp.sum(offender) / others
-        return jnp.where(offender, -self.illegal_action_penalty, self.illegal_action_penalty * share).astype(
-            jnp.float32
-        )
+    @property
+    def simulators(self) -> Mapping[str, Callable[[], Env]]:
+        """Factories of other implementations of this game, by name; each raises UserError if it is not installed."""
+        return {}
+
+    # ---- what networks read -------------------------------------------------------------------------------------
+
+    def features(self, observation: PyTree) -> jax.Array:
+        """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
+        return _flat(observation)
+
+    @property
+    def num_features(self) -> int:
+        """F, the length of `features`."""
+        return jax.eval_shape(self.features, self.observation_spec).shape[0]
+
+    def tokens(self, observation: PyTree) -> Tokens:
+        """One observation as a set of cards, for attention encoders."""
+        raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
+
+    def candidates(self, observation: PyTree) -> Candidates:
+        """One observation as entities and options, for networks that score every option by its description."""
+        raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
+
+    def privileged(self, state: State, seat: jax.Array) -> PyTree | None:
+        """What `seat` (i32[]) cannot see of `state`, relative to its place at the table: the other hands in the order
+        of play after it, the deck. None if the game does not support it.
+
+        Packed like an observation, beside which it is read. For a critic in training (`ppo.critic`), never for players.
+        """
+        return None
+
+    def privileged_features(self, privileged: PyTree) -> jax.Array:
+        """`privileged` as f32[G] for a dense network."""
+        return _flat(privileged)
+
+    # ---- what people see ----------------------------------------------------------------------------------------
+
+    def render(self, state: State, seat: int | None = None) -> str:
+        """The state as text for a terminal: only what `seat` may see, or everything if `seat` is None.
+
+        Args:
+          state: one game, not a batch.
+          seat: the observer. The conformance suite checks that exchanging what it cannot see changes nothing here.
+        """
+        raise NotImplementedError(f"{self.id} has no text rendering")
+
+    def render_svg(self, state: State, seat: int | None = None) -> str:
+        """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
+        raise NotImplementedError(f"{self.id} has no SVG rendering")
+
+    def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
+        """Clickable areas of the drawing that `seat`, whose turn it is, is shown (`render_svg`); legal actions only.
+        Actions without an area are chosen from a list."""
+        return ()
+
+    def action_name(self, action: int) -> str:
+        """A short human-readable name of an action."""
+        return str(action)
+
+    def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
+        """What happened in one step, as one or more short sentences for people.
+
+        The default names the action to every seat. A game with secret actions overrides it, and so does one whose step
+        settles more than the next state shows (a completed trick, the points of a round).
+
+        Args:
+          before, after: the states around the step, one game.
+          action: the action, int (or i32[P] in a simultaneous game).
+          seat: the reader, who is told only what that seat could see; None is told everything.
+        """
+        if bool(after.illegal_action):
+            return "an illegal action ends the game"
+        seats = np.atleast_1d(np.asarray(before.current_player))
+        actions = np.atleast_1d(np.asarray(action))
+        names = ["you" if s == seat else f"seat {s}" for s in seats]
+        return ", ".join(f"{name}: {self.action_name(int(a))}" for name, a in zip(names, actions, strict=True))
+
+    def film(self, states: Sequence[State], actions: Sequence[Any], *, pace: float = 1.0) -> str:
+        """A game as one animated SVG document, by default its drawings in turn with the events between them.
+
+        Args:
+          states: one game from its first state on; everything in them is shown.
+          actions: between them, int (or i32[P] in a simultaneous game).
+          pace: 2 is twice as fast.
+        """
+        from jaxrl_envs.shared.display.film import film
+
+        words = [self.event(*step) for step in zip(states[:-1], actions, states[1:], strict=True)]
+        return film([self.render_svg(state) for state in states], ["", *words], pace=pace)
+
+    def sketch(self, state: State) -> PyTree:
+        """The arrays from which a viewer without the engine draws a state; replays store some of them."""
+        return state
+
+    # ---- what search and belief learning ask --------------------------------------------------------------------
+
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
+        """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not support it.
+
+        By default the state itself where `perfect_information` is declared, and None elsewhere, so that a game with
+        hidden information is never searched by mistake. A search draws its worlds with it, uniformly over all that is
+        possible for the seat, so the result must be a function of the key and of what the seat sees. The legal actions
+        must be those of the returned state, also if another seat is to move. `observation` may be left as it is. The
+        conformance suite checks that the seat's observation and its own legal actions do not change, and that the
+        hidden part of `state` has no influence on what is drawn.
+        """
+        return state if self.perfect_information else None
+
+    def with_secret_choices(
+        self, state: State, seat: jax.Array, choose: Callable[[State, Key], jax.Array], key: Key
+    ) -> State:
+        """A world of `permute_hidden` with the secret choices of the other seats drawn from a policy.
+
+        The cards of other seats are drawn at random, but sealed choices such as bids depend on those cards. A game with
+        secret actions overrides this: for each sealed choice that `seat` has not been told, it asks the bot `choose`
+        again, with the cards of this world. By default the world itself.
+        """
+        return state
+
+    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
+        """What `seat` now sees of `actual`, with the hidden rest from `particle`; None if the game does not support it.
+
+        A belief (`jaxrl.search`) keeps states that the seat cannot tell from the real one and takes every step with
+        them too. After the step this method copies what has become visible: an opponent's cards stay as the particle
+        holds them, the seat's own new card is the real one. Chance that has influenced no choice yet, such as the order
+        of a deck, carries no information: it is drawn again from `key`, which keeps the particles diverse.
+
+        Args:
+          particle: a state in which the same actions were taken; its own visible part may differ by chance.
+          actual: the real state. Only what `seat` sees of it may be read.
+          seat: i32[], whose belief it is.
+          key: for what is drawn again.
+
+        Returns:
+          The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees; if not, the
+          state may be anything. The conformance suite checks that the seat's observation is that of `actual`, and that
+          exchanging what the seat cannot see of `actual` changes nothing.
+        """
+        return None
+
+    def card_beliefs(self, observation: PyTree) -> CardBeliefs | None:
+        """Where the rules allow each hidden card to be, given one observation; None if the game does not support it.
+        `room` adds up to the number of rows with a possible holder."""
+        return None
+
+    def holders(self, observation: PyTree, privileged: PyTree) -> jax.Array:
+        """i32[N]: where the hidden cards are, from `observe` and `privileged` of one seat; -1 for the others."""
+        raise NotImplementedError
+
+    def world_with(self, state: State, seat: jax.Array, holders: jax.Array, key: Key) -> State:
+        """A world as of `permute_hidden` in which `holders` (i32[N]) hold the hidden cards; other hidden information is
+        drawn from `key`."""
+        raise NotImplementedError
+
+    def bot_odds(self, names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array] | None:
+        """(state, action i32[]) -> f32[N], the probability that each of N bots chooses `action` for the seat asked.
+        None if the game does not support it: a search that infers which bot a seat is then samples the bots."""
+        return None
+
+    def part(self, state: State) -> jax.Array:
+        """i32[], the number of the part of the game, such as a round, that `state` belongs to; arbitrary for the last
+        state. By default the game is one part. Searches that use `standing` look ahead to the end of the part."""
+        return jnp.int32(0)
+
+    def standing(self, state: State) -> jax.Array | None:
+        """f32[P], the value of each seat's position at the start of a part or the end of the game, e.g. its probability
+        of winning; None if the game does not support it. Reference searchers maximise it instead of rewards."""
+        return None
+
+    # ---- what hierarchical learners ask (`jaxrl.algorithms.hierarchical`) ---------------------------------------
+    # A *manager's* decision sets the goal of its seat, such as a bid; all others are the *worker's*, which is rewarded
+    # up to the seat's next goal and sees its goal in the observation.
+
+    def manages(self, observation: PyTree) -> jax.Array | None:
+        """bool[]: the decision asked with this packed observation sets a goal. None: the game has no goals."""
+        return None
+
+    def came_true(self, before: State, action: jax.Array, after: State) -> CameTrue | None:
+        """The goals settled by one `step`, from the states around it; None if the game does not support it."""
+        return None
+
+    def relabelled(self, observation: PyTree, mask: jax.Array, goal: jax.Array) -> tuple[PyTree, jax.Array]:
+        """A worker's decision under another goal, for hindsight: the packed observation and mask bool[A] that the seat
+        would have had if its goal had been `goal` (i32[], one that `came_true` may return), everything else equal."""
+        raise NotImplementedError
+
+    def phase(self, observation: PyTree) -> dict[str, jax.Array]:
+        """i32[] for every key of `phases`: the index of the phase that a packed observation belongs to."""
+        return {}
+
+
+def _penalties(env: Env, state: State, legal: jax.Array) -> jax.Array:
+    """f32[P]: -penalty for each offender, +penalty shared by the others."""
+    seats = jnp.arange(env.num_players)
+    offender = ~legal if env.simultaneous else seats == state.current_player
+    others = jnp.maximum(jnp.sum(~offender), 1)
+    share = jnp.sum(offender) / others
+    return jnp.where(offender, -env.illegal_action_penalty, env.illegal_action_penalty * share).astype(jnp.float32)
+
+
+def _flat(tree: PyTree) -> jax.Array:
+    """All numbers of a pytree, f32[F]."""
+    return jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
 
 
 def is_over(state: State) -> jax.Array:

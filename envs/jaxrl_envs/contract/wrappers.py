@@ -7,8 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl_envs.contract.env import Env, Key, PyTree, State, select
-from jaxrl_envs.contract.goals import CameTrue
+from jaxrl_envs.contract.env import CameTrue, Env, Key, PyTree, State, select
 
 
 class Final(NamedTuple):

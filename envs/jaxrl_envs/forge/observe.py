@@ -8,7 +8,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxrl_envs.contract.views import Candidates
+from jaxrl_envs.contract.env import Candidates
 from jaxrl_envs.forge import layout as at
 
 

@@ -1,87 +1,70 @@
-"""Who holds what a seat cannot see: what the rules tell of it, and worlds drawn by what else is believed.
+"""Beliefs about hidden cards: what the rules allow, and worlds drawn from odds that a network has learned.
 
-N things (cards), H holders (the hands of the others in turn, a stock). Where a seat knows nothing more than the rules,
-every way to hand out the hidden things is as likely as any other; `uniform` are its odds. `draw` hands them out by
-other odds, one after the other, each conditioned on the room that is left.
+N cards (or other things), H holders (the hands of the other seats in turn, a stock). If a seat knows only the rules,
+every way to distribute the hidden cards is equally likely, and `uniform` gives the odds. `draw` distributes them by
+other odds, one card after the other, each conditioned on the room that is left.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-PyTree = Any
-
 SCALINGS = 8  # of rows and columns, until the odds agree with the room; one is enough where nothing is excluded
-LEAST = 1e-4  # odds of what is possible: nobody's belief is surer than that
+LEAST = 1e-4  # odds of what is possible: no belief is surer than that
 
 
-class Holdings(NamedTuple):
-    """What a seat can conclude of where the things are."""
+class CardBeliefs(NamedTuple):
+    """What the rules tell a seat about the places of the cards."""
 
-    possible: jax.Array  # bool[N, H], whether a thing may be there; a row without any: the seat knows where it is
-    room: jax.Array  # i32[H], how many of the others every holder has
-
-
-class Conceals:
-    """The part of `jaxrl_envs.contract.env.Env` that says what can be guessed; by default a game says nothing."""
-
-    def holdings(self, observation: PyTree) -> Holdings | None:
-        """What a seat that sees this can conclude of the whereabouts of hidden things, or None if the game does not
-        say. The room adds up to the number of rows with a possible holder."""
-        return None
-
-    def holders(self, observation: PyTree, privileged: PyTree) -> jax.Array:
-        """i32[N]: where the hidden things are, from `Env.observe` and `Env.privileged` of one seat; -1 for others."""
-        raise NotImplementedError
-
-    def world_with(self, state: Any, seat: jax.Array, holders: jax.Array, key: jax.Array) -> Any:
-        """A world as of `Env.permute_hidden` in which `holders` (i32[N]) hold the hidden things; what else is hidden is
-        drawn from `key`."""
-        raise NotImplementedError
+    possible: jax.Array  # bool[N, H], whether a card may be there; an empty row: the seat knows where the card is
+    room: jax.Array  # i32[H], the number of hidden cards that each holder has
 
 
-def open_to(holdings: Holdings) -> jax.Array:
-    """bool[N, H]: what is possible where there is room."""
-    return holdings.possible & (holdings.room > 0)
+def open_to(beliefs: CardBeliefs) -> jax.Array:
+    """bool[N, H]: `possible`, restricted to holders that have room."""
+    chex.assert_shape(beliefs.room, beliefs.possible.shape[-1:])
+    return beliefs.possible & (beliefs.room > 0)
 
 
-def uniform(holdings: Holdings) -> jax.Array:
-    """f32[N, H]: the odds of one who knows the rules alone; rows add up to 1, or are 0 for what the seat sees.
+def uniform(beliefs: CardBeliefs) -> jax.Array:
+    """f32[N, H]: the odds if only the rules are known; rows add up to 1, or are 0 for what the seat sees.
 
-    Exactly the shares of all ways to hand out the things where everybody may hold everything, nearly so elsewhere.
+    Exact if every card may be with every holder (the shares of all ways to distribute the cards), close elsewhere.
     """
-    return scaled(jnp.ones(holdings.possible.shape, jnp.float32), holdings)
+    return scaled(jnp.ones(beliefs.possible.shape, jnp.float32), beliefs)
 
 
-def scaled(odds: jax.Array, holdings: Holdings) -> jax.Array:
-    """f32[N, H]: odds that agree with what is possible and with the room of every holder, as near as may be to `odds`
-    (Sinkhorn's iteration); rows add up to 1, or are 0 for what the seat sees."""
-    odds = odds * open_to(holdings)
+def scaled(odds: jax.Array, beliefs: CardBeliefs) -> jax.Array:
+    """f32[N, H]: the odds nearest to `odds` (f32[N, H]) that agree with what is possible and with the room of every
+    holder (Sinkhorn's iteration); rows add up to 1, or are 0 for what the seat sees."""
+    chex.assert_equal_shape([odds, beliefs.possible])
+    odds = odds * open_to(beliefs)
     for _ in range(SCALINGS):
-        odds = odds * (holdings.room / jnp.maximum(jnp.sum(odds, axis=0), 1e-9))
+        odds = odds * (beliefs.room / jnp.maximum(jnp.sum(odds, axis=0), 1e-9))
         odds = odds / jnp.maximum(jnp.sum(odds, axis=1, keepdims=True), 1e-9)
     return odds
 
 
-def draw(odds: jax.Array, holdings: Holdings, key: jax.Array) -> jax.Array:
-    """i32[N]: holders of all hidden things, drawn by odds; -1 for the others. Always as the rules allow.
+def draw(odds: jax.Array, beliefs: CardBeliefs, key: jax.Array) -> jax.Array:
+    """i32[N]: holders of all hidden cards, drawn by odds; -1 for the others. Always as the rules allow.
 
-    Things are handed out from the surest to the least sure. Each goes to a holder with its odds there times the room
-    that is left in proportion to the odds of all things to come, which by uniform odds without exclusions draws all
-    ways alike. A holder is left out who would leave others with too little to fill their room (Hall's condition on
-    every set of holders), so that there always is a way on.
+    Cards are distributed from the surest to the least sure. Each goes to a holder with its odds there times the room
+    that is left in proportion to the odds of all cards to come; with uniform odds and no exclusions this draws all
+    distributions equally often. A holder is excluded if taking the card would leave another set of holders with too few
+    cards to fill its room (Hall's condition on every set of holders), so the draw never gets stuck.
 
     Args:
       odds: f32[N, H], at least 0.
-      holdings: what is possible; somewhere all of it must fit.
+      beliefs: what is possible; at least one distribution must be.
       key: typed.
     """
-    possible, odds = open_to(holdings), scaled(jnp.maximum(odds, LEAST), holdings)
+    possible, odds = open_to(beliefs), scaled(jnp.maximum(odds, LEAST), beliefs)
     order = jnp.argsort(-jnp.max(odds, axis=1))  # what the seat sees has odds of 0: it comes last
     odds, possible = odds[order], possible[order]
     sets = np.array(list(itertools.product((False, True), repeat=odds.shape[1])))  # bool[2^H, H]
@@ -100,5 +83,5 @@ def draw(odds: jax.Array, holdings: Holdings, key: jax.Array) -> jax.Array:
         return room - ((np.arange(len(room)) == to) & given), jnp.where(given, to, -1)
 
     chances = jax.random.uniform(key, order.shape, maxval=1.0 - 1e-6)  # the last share is reached in spite of rounding
-    found = jax.lax.scan(hand_out, holdings.room, (odds, possible, touched, to_come, supply, chances))[1]
+    found = jax.lax.scan(hand_out, beliefs.room, (odds, possible, touched, to_come, supply, chances))[1]
     return jnp.full_like(found, -1).at[order].set(found)

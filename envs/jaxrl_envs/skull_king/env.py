@@ -11,10 +11,8 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from jaxrl_envs.contract.click_areas import Spot
-from jaxrl_envs.contract.env import Bot, Env, Key, State, Tokens, public_fields
-from jaxrl_envs.contract.goals import CameTrue
-from jaxrl_envs.shared.card_beliefs import Holdings
+from jaxrl_envs.contract.env import Bot, CameTrue, ClickArea, Env, Key, State, Tokens, public_fields
+from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.cards import get_field, nth_set_bit, scale
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import deal as dealing
@@ -185,8 +183,8 @@ class SkullKing(Env):
         assert isinstance(state, SkullKingState)
         return self._wrap(state, worlds.permute_hidden(state.game, seat, key, self.setup))
 
-    def holdings(self, observation: jax.Array) -> Holdings:
-        return holders.holdings(observation, self.setup)
+    def card_beliefs(self, observation: jax.Array) -> CardBeliefs:
+        return holders.card_beliefs(observation, self.setup)
 
     def holders(self, observation: jax.Array, privileged: jax.Array) -> jax.Array:
         return holders.holders(observation, privileged, self.setup)
@@ -240,11 +238,11 @@ class SkullKing(Env):
 
         return draw(look(self, state, seat))
 
-    def spots(self, state: State, seat: int) -> list[Spot]:
-        from jaxrl_envs.skull_king.display.drawing import spots
+    def click_areas(self, state: State, seat: int) -> list[ClickArea]:
+        from jaxrl_envs.skull_king.display.drawing import click_areas
         from jaxrl_envs.skull_king.display.position import look
 
-        return spots(look(self, state, seat), seat)
+        return click_areas(look(self, state, seat), seat)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
         from jaxrl_envs.skull_king.display.events import describe

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl_envs.contract.goals import CameTrue
+from jaxrl_envs.contract.env import CameTrue
 from jaxrl_envs.shared.cards import get_field
 from jaxrl_envs.skull_king import observe, rules
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Setup, cards_dealt

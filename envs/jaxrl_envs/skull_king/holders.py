@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl_envs.shared.card_beliefs import Holdings
+from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.cards import CardSet, Hands, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import observe
@@ -21,7 +21,7 @@ _IDS = np.arange(c.NUM_CARDS)
 _SUIT = np.minimum(_IDS // 14, c.NO_SUIT)
 
 
-def holdings(observation: jax.Array, setup: Setup) -> Holdings:
+def card_beliefs(observation: jax.Array, setup: Setup) -> CardBeliefs:
     """Possible holders that a seat can infer from hand sizes, shown voids, Jade's look at the stock and Bendt's draws.
 
     A seat that drew itself learns nothing about other cards from its own discards; if it also looked at the stock, it
@@ -40,7 +40,7 @@ def holdings(observation: jax.Array, setup: Setup) -> Holdings:
     held = ~void & (~viewed[:, None] | (others == v.bendt))  # only the drawer may hold a card that was in the stock
     undealt = viewed | ~viewed.any()
     possible = hidden[:, None] & jnp.concatenate([held, undealt[:, None], jnp.ones((len(_IDS), 1), bool)], axis=1)
-    return Holdings(possible, jnp.concatenate([sizes, left[None], thrown[None]]).astype(jnp.int32))
+    return CardBeliefs(possible, jnp.concatenate([sizes, left[None], thrown[None]]).astype(jnp.int32))
 
 
 def holders(observation: jax.Array, privileged: jax.Array, setup: Setup) -> jax.Array:
@@ -48,7 +48,7 @@ def holders(observation: jax.Array, privileged: jax.Array, setup: Setup) -> jax.
     n = setup.players
     places = c.card_bits(privileged[: 3 * n].reshape(n, 3)) > 0  # bool[P, 74]: the others' hands, the stock
     where = jnp.where(jnp.any(places, axis=0), jnp.argmax(places, axis=0), n)
-    return jnp.where(jnp.any(holdings(observation, setup).possible, axis=1), where, -1).astype(jnp.int32)
+    return jnp.where(jnp.any(card_beliefs(observation, setup).possible, axis=1), where, -1).astype(jnp.int32)
 
 
 def dealt(game: SkullKingGame, seat: jax.Array, holders: jax.Array, setup: Setup) -> tuple[Hands, CardSet]:

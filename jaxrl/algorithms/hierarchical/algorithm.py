@@ -1,6 +1,6 @@
 """Hierarchical PPO as an `Algorithm`: a manager that sets goals and a worker that plays for them, trained together.
 
-The game says which decisions set goals (`Goals.manages`); in Skull King these are the bids. Each role has a network, an
+The game says which decisions set goals (`Env.manages`); in Skull King these are the bids. Each role has a network, an
 optimizer, hyper-parameters, a chain of rewards and metrics of its own (`role`), and both learn from the same rollouts.
 Feudal in spirit (Dayan & Hinton 1992; Vezhnevets et al. 2017, https://arxiv.org/abs/1703.01161), but the goals are
 actions of the game, and the manager's alone. `hindsight` lets the worker learn from goals that it was not told.

@@ -33,8 +33,7 @@ from jaxrl.algorithms.base import Rollout, Transition
 from jaxrl.algorithms.trajectory import of_decisions, to_seats
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network, Params
-from jaxrl_envs.contract.env import Env
-from jaxrl_envs.contract.goals import CameTrue
+from jaxrl_envs.contract.env import CameTrue, Env
 
 
 class Relabelled(NamedTuple):

@@ -20,7 +20,7 @@ def pair(networks: Mapping[str, Network], env: Env) -> Network:
 
     Args:
       networks: of the same kind, by role.
-      env: that tells the roles apart (`Goals.manages`).
+      env: that tells the roles apart (`Env.manages`).
     """
     worker = networks[WORKER]
     remembers = worker.remembers

@@ -1,4 +1,4 @@
-"""Advantages and metrics by the phases of a game (`Goals.phases`), such as early tricks, or the seventh round."""
+"""Advantages and metrics by the phases of a game (`Env.phases`), such as early tricks, or the seventh round."""
 
 from __future__ import annotations
 

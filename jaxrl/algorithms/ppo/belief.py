@@ -26,7 +26,7 @@ from jaxrl.networks.normaliser import Statistics
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, PyTree
-from jaxrl_envs.shared.card_beliefs import Holdings, open_to, uniform
+from jaxrl_envs.shared.card_beliefs import CardBeliefs, open_to, uniform
 
 
 class Unseen(NamedTuple):
@@ -59,7 +59,7 @@ class BeliefLearner:
           UserError: the game does not tell who may hold what.
         """
         self._env, form = env, forms(env)[0]
-        self._shape = jax.eval_shape(env.holdings, form).possible.shape
+        self._shape = jax.eval_shape(env.card_beliefs, form).possible.shape
         outputs = math.prod(self._shape)
         self._network = AuxiliaryNetwork(config, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
 
@@ -73,7 +73,7 @@ class BeliefLearner:
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
         state = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
         logits = self._logits(self._network.apply(state, observation), observation)
-        return jax.nn.softmax(logits[1]) * open_to(self._holdings(observation))
+        return jax.nn.softmax(logits[1]) * open_to(self._card_beliefs(observation))
 
     def learn(
         self, belief: AuxiliaryState, rollout: Rollout, coefs: PPOCoefs, group_keys: jax.Array
@@ -96,8 +96,8 @@ class BeliefLearner:
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
-    def _holdings(self, observation: PyTree) -> Holdings:
-        found = self._env.holdings(observation)
+    def _card_beliefs(self, observation: PyTree) -> CardBeliefs:
+        found = self._env.card_beliefs(observation)
         assert found is not None  # `PPOConfig.check_game` has asked
         return found
 
@@ -113,7 +113,7 @@ class BeliefLearner:
 
     def _logits(self, outputs: jax.Array, observation: PyTree) -> jax.Array:
         """f32[2, N, H] for one seat: of the uniform belief, and of the learnt one (outputs f32[N * H])."""
-        about = self._holdings(observation)
+        about = self._card_beliefs(observation)
         base = jnp.log(jnp.maximum(uniform(about), 1e-9))
         both = jnp.stack([base, base + outputs.reshape(self._shape)])
         return distributions.mask_logits(both, open_to(about))

@@ -164,9 +164,9 @@ class PPOConfig(Section):
                 "ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), "
                 f"which {config.env.id} does not: set it to false."
             )
-        if self.belief.learned and not (sees and told(lambda *at: env.holdings(env.observe(*at)))):
+        if self.belief.learned and not (sees and told(lambda *at: env.card_beliefs(env.observe(*at)))):
             raise UserError(
-                "ppo.belief.learned needs a compiled game that tells who may hold what is hidden (Env.holdings and "
+                "ppo.belief.learned needs a compiled game that tells who may hold what is hidden (Env.card_beliefs and "
                 f"Env.privileged), which {config.env.id} does not: set it to false."
             )
 

@@ -168,7 +168,7 @@ export class TableView {
   // ---- what people can do -------------------------------------------------------------------------------------------
 
   showActions() {
-    const { legal = [], spots = [] } = this.shown;
+    const { legal = [], click_areas: areas = [] } = this.shown;
     const hadFocus = this.actions.contains(document.activeElement) || document.activeElement === document.body ||
       this.board.contains(document.activeElement);
     const offered = this.chosen ? legal.filter(([action]) => this.chosen.includes(action)) : legal;
@@ -181,10 +181,10 @@ export class TableView {
     this.actions.replaceChildren(...buttons);
     if (hadFocus && buttons.length && !this.quiet) buttons[0].focus({ preventScroll: true });
     if (!this.overlay) return;
-    this.overlay.replaceChildren(...spots.map(([x, y, width, height, actions]) => this.spot(x, y, width, height, actions)));
+    this.overlay.replaceChildren(...areas.map(([x, y, width, height, actions]) => this.clickArea(x, y, width, height, actions)));
   }
 
-  spot(x, y, width, height, actions) {
+  clickArea(x, y, width, height, actions) {
     const rect = document.createElementNS(SVG, "rect");
     const names = this.shown.legal.filter(([action]) => actions.includes(action)).map(([, name]) => name).join(", ");
     for (const [name, value] of Object.entries({ x, y, width, height, rx: 8, role: "button", "aria-label": names })) {

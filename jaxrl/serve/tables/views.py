@@ -25,7 +25,7 @@ def position(env: Env, state: State, seat: int | None) -> dict[str, Any]:
     """
     over = bool(is_over(state))
     asked = [] if over else [int(each) for each in np.atleast_1d(np.asarray(state.current_player))]
-    shown: dict[str, Any] = {"asked": asked, "over": over, "legal": [], "spots": [], "board": "", "text": ""}
+    shown: dict[str, Any] = {"asked": asked, "over": over, "legal": [], "click_areas": [], "board": "", "text": ""}
     try:
         shown["board"] = env.render_svg(state, seat)
     except NotImplementedError:
@@ -33,7 +33,7 @@ def position(env: Env, state: State, seat: int | None) -> dict[str, Any]:
     if seat in asked and not env.simultaneous:
         legal = np.flatnonzero(np.asarray(state.legal_action_mask))
         shown["legal"] = [[int(action), env.action_name(int(action))] for action in legal]
-        shown["spots"] = [list(spot) for spot in env.spots(state, seat)]
+        shown["click_areas"] = [list(area) for area in env.click_areas(state, seat)]
     if over:
         shown["figures"] = {name: np.asarray(each).tolist() for name, each in env.episode_stats(state).items()}
     return shown

@@ -17,8 +17,7 @@ from jaxrl.config.command_check import parse_options
 from jaxrl_envs import conformance
 from jaxrl_envs.conformance import check, probe
 from jaxrl_envs.conformance.checks import CHECKS
-from jaxrl_envs.contract.click_areas import Spot
-from jaxrl_envs.contract.env import Env
+from jaxrl_envs.contract.env import ClickArea, Env
 from jaxrl_envs.contract.wrappers import AutoReset
 from jaxrl_envs.shared.display import svg
 from jaxrl_envs.shared.errors import UserError
@@ -217,10 +216,10 @@ class BelievesTheTruth(HighCard):
         return actual, jnp.bool_(True)
 
 
-@breaks("holdings")
+@breaks("card_beliefs")
 class ForgetsTheStock(HighCard):
-    def holdings(self, observation):
-        known = super().holdings(observation)
+    def card_beliefs(self, observation):
+        known = super().card_beliefs(observation)
         return known._replace(room=known.room.at[2].add(-1))
 
 
@@ -271,9 +270,9 @@ class ClicksTellOfTheStock(HighCard):
     def render_svg(self, state, seat=None):
         return svg.document(100, 100, [])
 
-    def spots(self, state, seat):
+    def click_areas(self, state, seat):
         stock = np.flatnonzero(np.asarray(state.owner) == STOCK)
-        return [Spot(0.0, 0.0, 1.0 + float(stock.sum()), 10.0, (int(np.argmax(state.legal_action_mask)),))]
+        return [ClickArea(0.0, 0.0, 1.0 + float(stock.sum()), 10.0, (int(np.argmax(state.legal_action_mask)),))]
 
 
 class SecretBid(HighCard):
@@ -350,8 +349,8 @@ def test_a_world_with_drawn_holders_that_tells_of_the_real_ones_is_caught():
             stock = jnp.argmax(state.owner == STOCK).astype(jnp.float32)
             return super().world_with(state, seat, holders, key).replace(rewards=jnp.full(3, stock))
 
-    report = check(RemembersTheStock(), games=6, only=["holdings"])
-    assert "world_with draws depends on what seat 0 cannot see: .rewards" in report.failures["holdings"]
+    report = check(RemembersTheStock(), games=6, only=["card_beliefs"])
+    assert "world_with draws depends on what seat 0 cannot see: .rewards" in report.failures["card_beliefs"]
 
 
 def test_a_game_that_wrongly_says_that_nothing_is_hidden():

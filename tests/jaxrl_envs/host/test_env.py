@@ -19,7 +19,7 @@ from tests.support.games import TicTacToe
 from tests.support.host_games import HostPicks, HostTicTacToe, PicksGame, TicTacToeGame
 from tests.support.training import on_devices
 
-NOT_SAID = ["privileged_view", "beliefs", "holdings", "clickable", "event_keeps_secrets"]  # by a game of an engine
+NOT_SAID = ["privileged_view", "beliefs", "card_beliefs", "clickable", "event_keeps_secrets"]  # by a game of an engine
 
 
 def test_conformance():

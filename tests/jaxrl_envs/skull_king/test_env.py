@@ -235,7 +235,7 @@ def test_what_another_seat_saw_with_jade_reaches_no_world() -> None:
     @jax.vmap
     def worlds(state, seat, key):
         keys = jax.random.split(key, 3)
-        known = env.holdings(env.observe(state, seat))
+        known = env.card_beliefs(env.observe(state, seat))
         given = env.world_with(state, seat, draw(uniform(known), known, keys[0]), keys[1])
         return [world.replace(observation=None) for world in (given, env.permute_hidden(state, seat, keys[2]))]
 

@@ -11,7 +11,7 @@ from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.beasty_bar.display.emblems import EMBLEMS
 from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat
-from jaxrl_envs.contract.click_areas import Spot
+from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
 
 WIDTH, HEIGHT = 1120, 780
@@ -206,14 +206,14 @@ def _place(index: int, scale: float) -> float:
     return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
 
 
-def spots(table: BeastyBarPosition, seat: int, legal: list[int]) -> list[Spot]:
+def click_areas(table: BeastyBarPosition, seat: int, legal: list[int]) -> list[ClickArea]:
     """The cards of `seat`, in front, each with the legal actions that play it."""
     (y, scale), found = FRONT, []
     width, height = CARD[0] * scale, CARD[1] * scale
     for i, strength in enumerate(table.seats[seat].hand or ()):
         actions = tuple(action for action in legal if _strength(action) == strength)
         if actions:
-            found.append(Spot(_place(i, scale) - width / 2, y - height / 2, width, height, actions))
+            found.append(ClickArea(_place(i, scale) - width / 2, y - height / 2, width, height, actions))
     return found
 
 

@@ -14,8 +14,8 @@ from jaxrl_envs.beasty_bar.env import BeastyBar, BeastyBarState
 from jaxrl_envs.beasty_bar.golden import GAMES, MOVE
 from jaxrl_envs.contract.env import State
 from jaxrl_envs.shared import golden
-from jaxrl_envs.shared.display import replay_states
 from jaxrl_envs.shared.display.playback import Playback, of_states
+from jaxrl_envs.shared.display.replay_states import replay_states
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
@@ -34,7 +34,7 @@ def play(path: Path, number: int) -> Playback:
     env = BeastyBar()
     first = env.init_from_decks(jnp.asarray(record["decks"], jnp.int32), jnp.int32(record["start"]))
     actions = [move[MOVE.index("action")] for move in record["moves"]]
-    states = replay_states.states_of(env, first, actions)
+    states = replay_states(env, first, actions)
     title = f"Beasty Bar, {kind.label(record, number)}"
     return of_states(env, states, actions, title, ["seat 0", "seat 1"], globals())
 

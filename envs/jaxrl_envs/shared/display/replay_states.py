@@ -1,4 +1,4 @@
-"""The states of one game from its actions, by a program that compiles quickly: it is run once."""
+"""Replays the actions of one recorded game into its states, by a program that compiles quickly since it runs once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jaxrl_envs.shared.errors import UserError
 S = TypeVar("S", bound=State)
 
 
-def states_of(env: Env, first: S, actions: Sequence[int]) -> list[S]:
-    """All states of a turn-based game in which nothing is left to chance, as NumPy arrays.
+def replay_states(env: Env, first: S, actions: Sequence[int]) -> list[S]:
+    """Replays a recorded game: all states of a turn-based game without chance after the deal, as NumPy arrays.
 
     Args:
       env: the game.
       first: its first state, with every card in its place.
-      actions: of it.
+      actions: int, of the seat asked in each state.
 
     Raises:
-      UserError: one of them is not legal, or the game is over before.
+      UserError: one of the actions is not legal, or comes after the end of the game.
     """
     options: dict[str, str | bool] | None = None
     if jax.default_backend() == "cpu":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from jaxrl_envs.contract.click_areas import Spot
+from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
@@ -185,7 +185,7 @@ def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
     return [(card, start + step * i) for i, card in enumerate(cards)]
 
 
-def spots(table: SkullKingPosition, seat: int) -> list[Spot]:
+def click_areas(table: SkullKingPosition, seat: int) -> list[ClickArea]:
     """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
     width, height = CARD
     found = []
@@ -193,7 +193,7 @@ def spots(table: SkullKingPosition, seat: int) -> list[Spot]:
         if card in table.legal:
             pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
             actions = (rules.FIRST_PLAY + card, *pirate)
-            found.append(Spot(x - width / 2, RAISED - height / 2, width, height, actions))
+            found.append(ClickArea(x - width / 2, RAISED - height / 2, width, height, actions))
     return found
 
 

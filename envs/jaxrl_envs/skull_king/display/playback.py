@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxrl_envs.contract.env import State
 from jaxrl_envs.shared import golden
-from jaxrl_envs.shared.display import replay_states
 from jaxrl_envs.shared.display.playback import Playback, of_states
+from jaxrl_envs.shared.display.replay_states import replay_states
 from jaxrl_envs.skull_king.cards import NUM_CARDS
 from jaxrl_envs.skull_king.env import SkullKing, SkullKingState
 from jaxrl_envs.skull_king.golden import BOT_CHOICES, GAMES, actions_of
@@ -39,7 +39,7 @@ def play(path: Path, number: int) -> Playback:
     decks[:, : len(record["decks"][0])] = record["decks"]
     first = env.init_from_decks(jnp.asarray(decks), jnp.int32(record["first"]))
     actions = actions_of(record)
-    states = replay_states.states_of(env, first, actions)
+    states = replay_states(env, first, actions)
     seats = [f"seat {seat}" for seat in range(env.num_players)]
     title = f"Skull King, {kind.label(record, number)}"
     return of_states(env, states, actions, title, seats, globals(), options=options)
