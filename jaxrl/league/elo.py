@@ -1,9 +1,9 @@
-"""Playing strength from results: Elo, some games at a time, and Bradley-Terry, all games at once.
+"""Ratings from results: Elo, updated after each batch of games, and Bradley-Terry, fitted to all games at once.
 
-Both say that a player rated R scores 1 / (1 + 10 ** ((S - R) / 400)) points a game against one rated S, a draw counting
-half a point. Elo (https://en.wikipedia.org/wiki/Elo_rating_system) follows players whose strength changes; its noise
-never ends. A Bradley-Terry fit (Bradley and Terry 1952, https://doi.org/10.2307/2334029) is the maximum of the
-likelihood of a whole matrix of results, for players that stay as they are.
+In both models a player rated R scores 1 / (1 + 10 ** ((S - R) / 400)) points a game against one rated S, a draw
+counting half a point. Elo (https://en.wikipedia.org/wiki/Elo_rating_system) follows players whose strength changes; its
+noise does not vanish. A Bradley-Terry fit (Bradley and Terry 1952, https://doi.org/10.2307/2334029) is the maximum of
+the likelihood of a whole matrix of results, for players whose strength is constant.
 
 Shape letter: M players.
 """
@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import chex
 import numpy as np
 
 from jaxrl.statistics import Z95
@@ -32,12 +33,12 @@ def expected_score(rating, other):
 
 
 def points(share: float) -> float:
-    """Rating points between two players of whom one earns this share of the points, 0 < share < 1, of their games."""
+    """The rating difference at which a player earns this share of the points, 0 < share < 1."""
     return SCALE * math.log(share / (1 - share))
 
 
 def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
-    """Ratings after a batch of games of one player against each of some others; NumPy or JAX arrays.
+    """Updates Elo ratings after a batch of games of one player against several opponents; NumPy or JAX arrays.
 
     With n games, score s and expected score p against each opponent, ratings move by gain(n) (s - n p) / n: the
     player's over all its games, every opponent's the opposite way over its own, where gain(n) = K n / (1 + K n / C).
@@ -56,6 +57,7 @@ def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
     Returns:
       The player's rating after the games, and the others' f[E].
     """
+    chex.assert_equal_shape((others, games, score))
     surprise = score - games * expected_score(rating, others)
     per_game, per_game_of_all = (k / (1 + k * n / largest) for n in (games, games.sum()))
     return rating + per_game_of_all * surprise.sum(), others - per_game * surprise
@@ -109,20 +111,20 @@ class Ratings:
 def bradley_terry(
     scores: np.ndarray, names: Sequence[str], anchor: str | None = None, anchor_rating: float = 0.0
 ) -> Ratings:
-    """The maximum-likelihood ratings of players that met in pairs.
+    """Fits maximum-likelihood ratings to the results of players that met in pairs.
 
     Newton's method on the log-likelihood sum_ij scores[i, j] log p_ij, which is concave. The intervals come from the
     observed Fisher information, whose inverse (anchor left out) is the covariance of the ratings. They take games as
     independent and a draw as half a win and half a loss, which overstates the variance of games with draws: with them,
     or with deals played from both seats, intervals are somewhat too wide.
 
-    If some player, or group of players, won or lost every game against all others, the likelihood grows without bound
+    If some player, or group of players, won or lost every game against all others, the likelihood has no maximum
     (Ford 1957, https://doi.org/10.2307/2308513): then, and only then, `VIRTUAL_DRAWS` drawn games are added to every
     pair that met, which keeps such a player at a finite distance, about that of the end of an interval.
 
     Args:
-      scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is not
-        looked at. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
+      scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is
+        ignored. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
       names: of the M players.
       anchor: the player with the rating `anchor_rating`; the first one if None.
       anchor_rating: that number.
@@ -151,16 +153,17 @@ def bradley_terry(
 
 
 def rating_against(won: np.ndarray, lost: np.ndarray, ratings: np.ndarray) -> tuple[float, float]:
-    """The maximum-likelihood rating of one player from its games with others whose ratings are taken as exact.
+    """Fits the maximum-likelihood rating of one player to its games against others whose ratings are taken as exact.
 
     Args:
-      won: f64[M], its points against each of them, a draw half a point.
-      lost: f64[M], theirs against it. Without any, or with nothing else, `VIRTUAL_DRAWS` are added as above.
-      ratings: f64[M], theirs.
+      won: f64[M], its points against each opponent, a draw half a point.
+      lost: f64[M], the opponents' points. If it won or lost every game, `VIRTUAL_DRAWS` are added to each pair.
+      ratings: f64[M], of the opponents.
 
     Returns:
       The rating, and the half width of its 95 % interval.
     """
+    chex.assert_equal_shape((won, lost, ratings))
     virtual = 0.0 if won.any() and lost.any() else VIRTUAL_DRAWS
     scores = np.zeros((len(won) + 1, len(won) + 1))
     scores[-1, :-1], scores[:-1, -1] = won + virtual / 2, lost + virtual / 2
@@ -170,7 +173,7 @@ def rating_against(won: np.ndarray, lost: np.ndarray, ratings: np.ndarray) -> tu
 
 
 def _reachable(edges: np.ndarray) -> np.ndarray:
-    """bool[M, M]: which players lead from which to which along `edges` (bool[M, M]); each leads to itself."""
+    """The reflexive transitive closure of `edges`, bool[M, M]."""
     closure = edges | np.eye(len(edges), dtype=bool)
     for _ in range(max(1, math.ceil(math.log2(max(2, len(edges)))))):
         closure = closure @ closure
@@ -178,8 +181,8 @@ def _reachable(edges: np.ndarray) -> np.ndarray:
 
 
 def _newton(scores: np.ndarray, free: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log-strengths f64[M], from the given ones on, and the Fisher information f64[M, M] at the maximum; those that are
-    not `free` (bool[M]) stay."""
+    """Maximises the likelihood from the given log-strengths f64[M]; only those that are `free` (bool[M]) move. Returns
+    the log-strengths and the Fisher information f64[M, M] there."""
     games = scores + scores.T
 
     def likelihood(strength: np.ndarray) -> float:

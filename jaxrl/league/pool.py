@@ -1,4 +1,4 @@
-"""The opponent pool: whom the learner meets, drawn per game inside the compiled loop and weighted by results.
+"""The opponent pool: opponents are drawn per game inside the compiled loop, weighted by results.
 
 The members of this league have roles: the *main* agent is the policy that learns, *past* ones are frozen snapshots of
 it, *exploiters* are best responses to it (`jaxrl.training.league`), *bots* are scripted.
@@ -15,17 +15,17 @@ together cost every lane one more pass through a network, whatever K is: paramet
 [B / K, K]. The price is a limit: slot g meets at most one lane in K, so its share is at most 1 / K, also while the
 other slots are still empty; what it cannot take goes to the others.
 
-**Who comes and who leaves.** A newcomer takes an empty slot, else that of the oldest. The slot that is overwritten next
-is not drawn any more from the moment the one before it was written, so games against it end in time. Games that last
-longer than that are dealt anew (`league/redealt` counts them). A pool of one slot has no such rest: all its games are
-dealt anew. With `league.margin` a snapshot is *promoted* into the pool only when the learner has gained so many rating
-points since the last one, an exploiter only when it is rated so many above the learner, and whoever is three times as
-many below the learner is *pruned*: it is not drawn any more, and its slot is empty.
+**Members.** A new member takes an empty slot, or replaces the oldest. The slot that is overwritten next is not drawn
+any more from the moment the one before it was written, so games against it end in time. Games that last longer than
+that are dealt again (`league/redealt` counts them). A pool of one slot has no such rest: all its games are dealt again.
+With `league.margin` a snapshot is *promoted* into the pool only when the learner has gained that many rating points
+since the last one, and an exploiter only when it is rated that many above the learner; a member that falls three times
+as many below the learner is *pruned*: it is not drawn any more, and its slot is empty.
 
 **Weights.** Self has its own share; the others divide the rest by `jaxrl.league.weighting`. Without any opponent to
 draw, all games are against itself.
 
-**Elo.** After every update ratings move by `rating.elo_update`, K = 8 points per game and at most C = 100 points per
+**Elo.** After every update ratings move by `elo_update`, K = 8 points per game and at most C = 100 points per
 update. The first bot stays at 1000, and without bots the others stay where they are: a snapshot begins with the
 learner's rating, an exploiter as far above it as its games have shown. Above two sides a "game" is the learner's best
 side against the best of the opponent's, of which equals win as many as they hold sides; a side earns the mean of its
@@ -38,6 +38,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +48,7 @@ from jaxrl.config import Config
 from jaxrl.league.config import SELF, SNAPSHOTS, LeagueConfig, league_bots
 from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
-from jaxrl.league.weighting import Opponents, weights
+from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key
@@ -56,7 +57,7 @@ from jaxrl_envs.contract.sides import compare, of_sides
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
 MARGINS_BELOW = 3.0  # from how many times `league.margin` below the learner a member is pruned
-PAST, EXPLOITER = 0, 1  # roles of whoever is in a slot
+PAST, EXPLOITER = 0, 1  # roles of the member in a slot
 
 
 class Results(NamedTuple):
@@ -64,7 +65,7 @@ class Results(NamedTuple):
 
     games: jax.Array
     score: jax.Array  # wins of the learner + half of the draws
-    redealt: jax.Array  # f32[], unfinished games that were dealt anew because their opponent was overwritten
+    redealt: jax.Array  # f32[], unfinished games that were dealt again because their opponent was overwritten
 
 
 @struct.dataclass
@@ -73,10 +74,10 @@ class PoolState:
 
     snapshots: Any  # parameters [K, ...]
     role: jax.Array  # i8[K], `PAST` or `EXPLOITER`
-    born: jax.Array  # i32[K], update at which whoever is in the slot was taken, -1 = empty
+    born: jax.Array  # i32[K], update at which the member in the slot was taken, -1 = empty
     order: jax.Array  # i32[K], in which they came, -1 = empty
     mark: jax.Array  # f32[], rating of the learner when the last snapshot was taken, -inf before the first
-    stale: jax.Array  # bool[1 + E], games against these are dealt anew at the next update
+    stale: jax.Array  # bool[1 + E], games against these are dealt again at the next update
     games: jax.Array  # f32[1 + E], with older ones counting less
     score: jax.Array  # f32[1 + E], of those
     evaluated: jax.Array  # f32[1 + E], win rates from evaluations, -1 = none
@@ -119,7 +120,7 @@ def next_slot(pool: PoolState) -> jax.Array:
 def add_snapshot(
     pool: PoolState, params: Any, born: jax.Array | int, role: jax.Array | int = PAST, lead: jax.Array | float = 0.0
 ) -> PoolState:
-    """Puts parameters into the next slot; whoever was there leaves the pool. With several seeds vmap it.
+    """Puts parameters into the next slot; the member that was there leaves the pool. With several seeds vmap it.
 
     Args:
       pool: with K >= 1 slots.
@@ -150,8 +151,8 @@ def add_snapshot(
     )
 
 
-def deal_all_anew(pool: PoolState) -> PoolState:
-    """Every game in progress is replaced by a new one at the next update, e.g. after the pool was filled by hand."""
+def redeal_all(pool: PoolState) -> PoolState:
+    """Marks every game in progress to be replaced by a new one at the next update, e.g. after the pool was filled."""
     return pool.replace(stale=jnp.ones_like(pool.stale))
 
 
@@ -162,7 +163,7 @@ def with_results(pool: PoolState, names: Sequence[str], results: Mapping[str, An
       pool: of one seed, or of several with a leading axis [S].
       names: of the controllers, see `entry_names`.
       results: win rates, draws counting half, by name: a number, or [S]. Names that the pool lacks are left out, and
-        entries that are not named keep the rate they had.
+        entries that are not named keep their rate.
     """
     evaluated = pool.evaluated
     for name, rate in results.items():
@@ -190,7 +191,7 @@ class League(Seats):
 
     @property
     def varied(self) -> bool:
-        """Whether there is anybody but the learner."""
+        """Whether there are opponents other than the learner itself."""
         return bool(self.bots) or self.slots > 0
 
     @property
@@ -214,28 +215,28 @@ class League(Seats):
             elo=jnp.full(entries, FIRST_RATING, jnp.float32),
         )
 
-    # ---- who is drawn ----
+    # ---- drawing opponents ----
 
     def present(self, pool: PoolState) -> jax.Array:
-        """bool[1 + E]: the learner, bots, and whoever is in a slot."""
+        """bool[1 + E]: whether an entry exists: the learner, bots, and the members in slots."""
         return jnp.concatenate([jnp.ones(1 + len(self.bots), bool), pool.born >= 0])
 
     def drawable(self, pool: PoolState) -> jax.Array:
-        """bool[E]: bots, and the snapshots that are there and not about to be overwritten."""
+        """bool[E]: whether an opponent can be drawn: bots, and snapshots that are not about to be overwritten."""
         there = self.present(pool)[1:]
         if self.slots < 2:
             return there
         return there & (jnp.arange(there.shape[0]) != len(self.bots) + next_slot(pool))
 
     def wanted_shares(self, pool: PoolState) -> jax.Array:
-        """f32[1 + E]: the shares of the games that the weights ask for; they sum to 1."""
+        """Shares of the games by the weights, f32[1 + E]; they sum to 1."""
         league = self.config.league
         rate = win_rates(pool)
         if league.update_from == "evaluation":
             rate = jnp.where(pool.evaluated >= 0.0, pool.evaluated, rate)
         tenth = self.config.num_updates / 10
         age = (jnp.max(pool.born, initial=-1) - pool.born).astype(jnp.float32) / tenth
-        them = Opponents(
+        them = OpponentStats(
             relative=jnp.asarray(self.relative),
             rate=rate[1:],
             lead=pool.elo[1:] - pool.elo[LEARNER],
@@ -248,25 +249,26 @@ class League(Seats):
         return jnp.concatenate([own[None], (1.0 - own) * weight / jnp.where(total > 0.0, total, 1.0)])
 
     def lane_shares(self, pool: PoolState) -> jax.Array:
-        """f32[max(K, 1), 1 + E]: whom lane l draws is row l mod K; the mean of the rows is what the weights ask for,
-        as long as no slot should have more than one game in K."""
+        """Shares by lane, f32[max(K, 1), 1 + E]: lane l draws from row l mod K. The mean of the rows equals
+        `wanted_shares` as long as no slot should have more than one game in K."""
         share = self.wanted_shares(pool)
         if not self.slots:
             return share[None]
         first = 1 + len(self.bots)
         others, wanted = share[:first], share[first:]
         snapshot = jnp.minimum(self.slots * wanted, 1.0)[:, None]  # f32[K, 1]
-        nobody = jnp.sum(others) <= 0.0
-        others = jnp.where(nobody, (jnp.arange(first) == LEARNER).astype(jnp.float32), others)
+        empty = jnp.sum(others) <= 0.0
+        others = jnp.where(empty, (jnp.arange(first) == LEARNER).astype(jnp.float32), others)
         rest = (1.0 - snapshot) * others / jnp.sum(others)
         return jnp.concatenate([rest, snapshot * jnp.eye(self.slots)], axis=1)
 
     def shares(self, pool: PoolState) -> jax.Array:
-        """f32[1 + E]: the shares of the games that each opponent is really drawn for."""
+        """Shares of the games for which each opponent is drawn, f32[1 + E]."""
         return jnp.mean(self.lane_shares(pool), axis=0)
 
     def odds(self, pool: PoolState, lane_ids: jax.Array) -> jax.Array:
-        """f32[B, 1 + E]: cumulative shares of each lane (u32[B], global numbers)."""
+        """Cumulative shares of each lane, f32[B, 1 + E], from its global number, u32[B]."""
+        chex.assert_rank(lane_ids, 1)
         rows = jnp.cumsum(self.lane_shares(pool), axis=1)
         return rows[(lane_ids % rows.shape[0]).astype(jnp.int32)]
 
@@ -277,21 +279,22 @@ class League(Seats):
         learner = random_ranks(uniform[1:]) < self.config.league.learners
         return self.seated(jnp.where(learner, jnp.int8(LEARNER), entry))
 
-    # ---- what comes of it ----
+    # ---- results ----
 
     def no_results(self) -> Results:
-        """Sums over nothing."""
+        """The results of no games."""
         nothing = jnp.zeros(len(self.names), jnp.float32)
         return Results(games=nothing, score=nothing, redealt=jnp.float32(0.0))
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Results:
-        """The result of one lane's game.
+        """The result of one lane's game, from the learner's point of view.
 
         Args:
           controllers: i8[P].
           returns: f32[P], of the whole game.
           over: bool[], whether it has ended.
         """
+        chex.assert_equal_shape((controllers, returns))
         own = self.holders(controllers) == LEARNER
         returns = of_sides(returns, self.sides)
         ahead = compare(jnp.max(jnp.where(own, returns, -jnp.inf)), jnp.max(jnp.where(own, -jnp.inf, returns)))
@@ -301,7 +304,7 @@ class League(Seats):
         return Results(games=games, score=games * won, redealt=jnp.float32(0.0))
 
     def learn(self, pool: PoolState, results: Results) -> PoolState:
-        """The pool after the games of one update (sums over all devices), which has dealt anew what was stale."""
+        """The pool after the games of one update (sums over all devices), in which stale games were dealt again."""
         kept = jnp.exp2(-results.games / self.config.league.half_life)
         return self.pruned(
             pool.replace(
@@ -318,7 +321,7 @@ class League(Seats):
         return -points(self.config.league.learners / self.num_sides)
 
     def rate(self, elo: jax.Array, results: Results) -> jax.Array:
-        """Ratings f32[1 + E] after the games of one update, see `rating.elo_update`."""
+        """Ratings f32[1 + E] after the games of one update, see `jaxrl.league.elo.elo_update`."""
         together = elo[1:] + self.handicap
         own, others = elo_update(
             elo[LEARNER], together, results.games[1:], results.score[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
@@ -327,7 +330,7 @@ class League(Seats):
         return jnp.concatenate([own[None], jnp.where(moving, others - self.handicap, elo[1:])])
 
     def pruned(self, pool: PoolState) -> PoolState:
-        """The pool without the snapshots and exploiters that are too weak to teach anything, with `league.margin`."""
+        """The pool without members far weaker than the learner, if `league.margin` is set."""
         margin = self.config.league.margin
         if not margin or not self.slots:
             return pool
@@ -335,7 +338,7 @@ class League(Seats):
         return pool.replace(born=jnp.where(weak, -1, pool.born), order=jnp.where(weak, -1, pool.order))
 
     def due(self, pool: PoolState, number: jax.Array | int) -> jax.Array | bool:
-        """bool[], whether update `number` - 1 ends with a snapshot."""
+        """Whether update `number` - 1 ends with a snapshot, bool[]."""
         league = self.config.league
         if not self.slots or not league.snapshot_every:
             return False
@@ -343,14 +346,14 @@ class League(Seats):
         return (number % league.snapshot_every == 0) & gained
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
-        """The pool after update `number` - 1."""
+        """The pool after update `number` - 1, with a new snapshot if one is due."""
         if not self.slots or not self.config.league.snapshot_every:
             return pool
         due = self.due(pool, number)
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
     def metrics(self, pool: PoolState, results: Results) -> Metrics:
-        """By opponent; one that is not there, or was never met, has no win rate (NaN)."""
+        """Metrics by opponent; the win rate of one that is absent or was never met is NaN."""
         share, rate, there = self.shares(pool), win_rates(pool), self.present(pool)
         found = {
             "league/redealt": metrics.total(results.redealt),
@@ -367,7 +370,7 @@ class League(Seats):
 
 
 def make_seats(config: Config, env: Env) -> Seats:
-    """Who holds the seats in a training: the pool with `league.opponents`, else the mixes of `seats`."""
+    """The seats of a training: a pool if `league.opponents` is set, else the mixes of `seats`."""
     return make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
 
 

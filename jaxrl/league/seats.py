@@ -1,10 +1,10 @@
-"""Who holds which seat: drawn when a game starts, fixed until it ends.
+"""The holders of seats, drawn when a game starts and fixed until it ends.
 
 Every lane carries the *controllers* of its game (`Lanes.controllers`, i8[P]), so an opponent never changes in the
 middle of a game (PufferLib 620). Controller 0 is the learner, 1 .. M are scripted bots; `jaxrl.league.pool` adds frozen
 snapshots of the learner behind them. Here are the bots, and the fixed mixes of the configuration key `seats`.
 
-Drawn are the holders of *sides* (`Env.sides`): one controller holds all seats of a side, because they win together.
+Holders are drawn for *sides* (`Env.sides`): one controller holds all seats of a side, because they win together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +28,7 @@ Switch = Callable[[State, jax.Array, Key], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class Seats:
-    """What every way to fill the seats has in common: the scripted bots.
+    """Base of every way to fill the seats; it holds the scripted bots.
 
     Attributes:
       sides: of the P seats, see `Env.sides`.
@@ -41,7 +42,7 @@ class Seats:
 
     @property
     def num_sides(self) -> int:
-        """n."""
+        """The number of sides, n."""
         return max(self.sides) + 1
 
     def seated(self, holders: jax.Array) -> jax.Array:
@@ -55,27 +56,27 @@ class Seats:
 
     @property
     def varied(self) -> bool:
-        """Whether a seat can ever be held by anybody but the learner; if not, none of this costs anything."""
+        """Whether seats can be held by others than the learner; if not, drawing holders costs nothing."""
         raise NotImplementedError
 
     def deal(self, key: Key, odds: Any) -> jax.Array:
         """The controllers of one new game, i8[P]; `odds` are one lane's."""
         raise NotImplementedError
 
-    # ---- only a pool has more to say; without one its state and its results are None ----
+    # ---- for pools alone: without one, state and results are None ----
 
     def init(self, params: Any) -> Any:
-        """The pool before the first update."""
+        """The pool before the first update; None without a pool."""
         del params
         return None
 
     def odds(self, pool: Any, lane_ids: jax.Array) -> Any:
-        """What `deal` needs to know of the pool, with a leading axis B (u32[B], global lane numbers)."""
+        """What `deal` needs of the pool, with leading axis B; `lane_ids` are global lane numbers, u32[B]."""
         del pool, lane_ids
         return None
 
     def no_results(self) -> Any:
-        """Sums over no games."""
+        """The results of no games."""
         return None
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Any:
@@ -99,7 +100,7 @@ class Seats:
         return pool
 
     def metrics(self, pool: Any, results: Any) -> Metrics:
-        """What there is to say of the opponents, in TensorBoard's names."""
+        """Metrics of the opponents, by TensorBoard names."""
         del pool, results
         return {}
 
@@ -125,7 +126,7 @@ class Seats:
 
 @dataclasses.dataclass(frozen=True)
 class MixedSeats(Seats):
-    """The configured `seats` as small tables; M mixes, N = the most bots in one of them."""
+    """The configured `seats` as arrays; M mixes, N = the most bots in one of them."""
 
     cumulative: np.ndarray  # f32[M], cumulative probabilities of the mixes
     learners: np.ndarray  # i32[M], sides of the learner
@@ -134,7 +135,7 @@ class MixedSeats(Seats):
 
     @property
     def varied(self) -> bool:
-        """Whether there are bots."""
+        """Whether bots hold seats."""
         return bool(self.bots)
 
     def deal(self, key: Key, odds: Any) -> jax.Array:
@@ -153,12 +154,14 @@ class MixedSeats(Seats):
 
 
 def random_ranks(uniform: jax.Array) -> jax.Array:
-    """A random order i32[n] of 0 .. n - 1 from uniform numbers f32[n], without a sort."""
+    """A random permutation of 0 .. n - 1, i32[n], from uniform numbers f32[n], without a sort."""
+    chex.assert_rank(uniform, 1)
     return jnp.sum(uniform[None, :] < uniform[:, None], axis=1)
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:
-    """The tables of the configured `seats` for `env`, which have been compared (`jaxrl.config.check_game`)."""
+    """The configured mixes `seats` for `env`; both were checked against each other before
+    (`jaxrl.config.check_game`)."""
     sides = env.num_sides
     names: list[str] = []
     learners, choices = [], []

@@ -1,4 +1,4 @@
-"""How often each opponent of a pool should be met: `league.weighting`. E opponents, without the learner itself.
+"""Weights by which opponents are drawn from a pool: `league.weighting`. E opponents, without the learner itself.
 
 Three rules read the learner's win rates (the prioritised ones after AlphaStar, Vinyals et al. 2019,
 https://doi.org/10.1038/s41586-019-1724-z), two read ratings, one reads ages.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -19,8 +20,8 @@ EVEN = 0.5  # distance of the expected score from 1/2 that does the same, with "
 FADING = 0.5  # per tenth of the run that an opponent is older than the newest, with "recent"
 
 
-class Opponents(NamedTuple):
-    """What the rules read, f32[E] each."""
+class OpponentStats(NamedTuple):
+    """What the rules read of the opponents, f32[E] each."""
 
     relative: jax.Array  # weights from the configuration
     rate: jax.Array  # win rates of the learner, 0 to 1
@@ -28,8 +29,9 @@ class Opponents(NamedTuple):
     age: jax.Array  # tenths of the run since they were taken, 0 for the newest and for bots
 
 
-def weights(league: LeagueConfig, them: Opponents) -> jax.Array:
-    """f32[E], relative weights; but for "fixed" never below `league.floor`."""
+def weights(league: LeagueConfig, them: OpponentStats) -> jax.Array:
+    """Relative weights of the opponents, f32[E]; at least `league.floor`, unless the rule is "fixed"."""
+    chex.assert_equal_shape(them)
     if league.weighting == "fixed":
         return them.relative
     weight = {

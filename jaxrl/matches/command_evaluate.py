@@ -21,8 +21,9 @@ from jaxrl.matches.search_options import (
     warn_of_scale,
 )
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
-from jaxrl.players.find import FoundPlayers, find_opponents, find_player
+from jaxrl.players.find import FoundPlayers, find_opponents, find_player, run_of
 from jaxrl.players.player import Player
+from jaxrl.players.spec import parse
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 from jaxrl.runs.logs.console import waiting
 from jaxrl_envs.shared.errors import UserError
@@ -82,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
         record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
         record |= {"search": searcher.record()} if searcher else {}
         record |= {"simulators": {args.simulator: [row.record() for row in there]}} if there else {}
-        count = append_json(find_run(args.candidate).evaluation_file, record)
+        count = append_json(find_run(run_of(parse(args.candidate))[0]).evaluation_file, record)
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
     return 0
 

@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.status import Status
 from rich.text import Text
 
-from jaxrl.matches.host_loop import KeyChain, play_on
+from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
 from jaxrl.players.find import default_to_zoo, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
@@ -31,13 +31,13 @@ from jaxrl_envs.contract.env import Env, State
 from jaxrl_envs.shared.errors import UserError
 
 WIDTH = 100  # columns at most
-SIMULATIONS = 200  # of the search that advises where nobody else can
-LIKELIEST, LEAST = 5, 0.005  # a hint names so many actions at most, and none that is less probable
+SIMULATIONS = 200  # of the search that gives hints if no player can
+LIKELIEST, LEAST = 5, 0.005  # the most actions in a hint; the least probability of one
 YOU = r"\b[Yy]ou(r|rs)?\b"
 
 
 class Moment(NamedTuple):
-    """What the person can go back to: one of its decisions."""
+    """A decision of the person, to which it can go back."""
 
     game: SavedGame
     news: tuple[str, ...]  # what had happened since the decision before
@@ -61,7 +61,7 @@ class Sitting:
           env: a turn-based game.
           seat: the person's.
           others: the player of each seat, partners and opponents; the person's own entry is not used.
-          adviser: who gives hints; it looks over the person's shoulder.
+          adviser: gives hints from what the person's seat sees.
           screen: the terminal; None is a new one on standard output.
         """
         self._env, self._seat, self._adviser, self._screen = env, seat, adviser, screen or make_screen()
@@ -78,18 +78,18 @@ class Sitting:
         deal_key, key = jax.random.split(key)
         with self._screen.status("compiling the game: only its beginning takes so long"):
             self._game.deal(deal_key)
-        play_on(self._game, KeyChain(key), self._ask, self._tell)
+        play_host_game(self._game, KeyChain(key), self._ask, self._tell)
         self._show()
         self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
         return self._game.state
 
     def _waiting(self) -> Status:
-        """What is shown while the person waits."""
+        """The status line while the person waits."""
         compiling = len(self._past) < 2  # not every program has run yet
         return self._screen.status("compiling: only the first turns take so long" if compiling else "the others play")
 
     def _ask(self, key: jax.Array) -> int | None:
-        """What the seat asked does; None: the person went back to the decision before."""
+        """The action of the seat asked; None: the person went back to the previous decision."""
         if int(self._game.state.current_player) != self._seat:
             with self._waiting():
                 return int(self._game.answer(key))
@@ -144,7 +144,7 @@ class Sitting:
         self._screen.print(options(legal))
 
     def _show(self) -> None:
-        """The position, and what has led to it since the person decided last."""
+        """Shows the position, and the events since the person's last decision."""
         self._screen.print()
         page = render_for(self._env, self._game.state, self._seat)
         self._screen.print(self._coloured(page))
@@ -197,7 +197,7 @@ class Sitting:
 
 
 def make_screen() -> Console:
-    """Standard output, at most `WIDTH` columns of it; without colours where nobody looks or NO_COLOR is set."""
+    """Standard output, at most `WIDTH` columns of it; without colours if it is no terminal or NO_COLOR is set."""
     screen = Console(markup=False, highlight=False, emoji=False)
     screen.width = min(screen.width, WIDTH) if screen.is_terminal else WIDTH
     return screen
@@ -257,7 +257,7 @@ def summary(env: Env, state: State, seat: int) -> str:
 
 
 def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player | None:
-    """Who can give hints: a trained policy, else a bot that knows the game, else a search that plays it to the end."""
+    """The player that gives hints: a trained policy, else a bot, else a search with playouts to the end of the game."""
     if not candidate.bot:
         return candidate
     known = [player for player in (candidate, *others) if player.bot not in ("", "random")]

@@ -1,7 +1,7 @@
 """Duplicate deals: every deal is played once with the candidate on each side, and equal opponents on the others.
 
-The candidate holds all seats of its side (`Env.sides`, by default one seat each), so luck of the deal falls on all
-alike; the mean over the sides of one deal is one sample, and intervals are over deals.
+The candidate holds all seats of its side (`Env.sides`, by default one seat each), so the luck of the deal cancels out:
+the mean over the sides of one deal is one sample, and intervals are over deals.
 
 Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), N = D * n games side by side.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +31,7 @@ from jaxrl_envs.shared.errors import UserError
 FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
 
-LANES = 2048  # games side by side on one device, which bounds the memory
+LANES = 2048  # games side by side on one device, which bounds the device memory
 CANDIDATE, OTHER = 0, 1  # the holders of seats
 STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
 
@@ -44,7 +45,7 @@ def seats_held(env: Env) -> tuple[int, int]:
 class DuplicateDeals:
     """Plays D deals, each once in every rotation of the sides.
 
-    Deals are spread over the devices, of all processes that train together; each runs its games to the end by itself.
+    Deals are spread over the devices of all processes of a training; each device plays its games to the end.
     """
 
     def __init__(
@@ -62,11 +63,11 @@ class DuplicateDeals:
 
         Args:
           env: the game.
-          seated: what a call is given -> the players, for the holders `CANDIDATE` and `OTHER`.
+          seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER`.
           deals: D.
           lanes: games side by side on one device.
-          max_steps: where to give up on a game without an end.
-          search: whether somebody follows every step to search: XLA cannot always compile that with every optimisation.
+          max_steps: steps after which a game is given up.
+          search: whether a player has an `observe`: XLA cannot always compile searches with every optimisation.
           surprise: see `play_match`.
 
         Attributes:
@@ -113,7 +114,7 @@ class DuplicateDeals:
             steps = int(games.length.max())
             raise UserError(
                 f"{int((~games.over).sum())} games did not end within {steps} steps: a game of {self._env.id} must "
-                "terminate or be truncated whoever plays."
+                "terminate or be truncated, whatever the players do."
             )
         if games.illegal.any():
             raise UserError(
@@ -133,7 +134,7 @@ class DuplicateDeals:
         )
 
     def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
-        """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
+        """Plays the deals u32[D] on one device: Games with leading axes [D, rotation]."""
         sides = self._env.num_sides
         number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
         keys, holders = deal_schedule(self._env, base, number, rotation)
@@ -143,7 +144,7 @@ class DuplicateDeals:
 
 
 def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
-    """The randomness of N games and who holds their seats, i32[N, P].
+    """The deal schedule of N games: their keys, and the holders of their seats, i32[N, P].
 
     Args:
       env: the game.
@@ -151,6 +152,7 @@ def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -
       number: u32[N], of the deals.
       rotation: i32[N], the candidate's side.
     """
+    chex.assert_rank((number, rotation), 1)
     deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
     keys = GameKeys(
         deal=jax.vmap(prng.from_key)(deal[:, 0]),
@@ -161,10 +163,10 @@ def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -
 
 
 class EachGame(NamedTuple):
-    """Every single game of D deals and n rotations, [D, n]."""
+    """The single games of D deals and n rotations, [D, n]."""
 
     returned: np.ndarray  # f32, of the candidate's side
-    surprise: np.ndarray | None  # f32, of the candidate, see `jaxrl.matches.match`; None if nobody asked for it
+    surprise: np.ndarray | None  # f32, of the candidate, see `jaxrl.matches.match`; None if it was not measured
     length: np.ndarray  # i32, steps
 
 
@@ -179,7 +181,7 @@ class Samples(NamedTuple):
 
 
 def samples_of(games: Games, env: Env) -> Samples:
-    """Games with leading axes [D, rotation] -> one sample per deal, and the outcome of each game."""
+    """Makes one sample per deal, and the outcome of each game, of games with leading axes [D, rotation]."""
     deals, sides = games.length.shape
     figures = {name: of_sides(values, env.sides) for name, values in games.figures.items()}
     own = np.eye(sides, dtype=bool)  # the candidate is side r in rotation r

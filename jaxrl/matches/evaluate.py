@@ -1,8 +1,8 @@
-"""Measuring a player against others on fixed deals.
+"""Evaluations: a candidate against opponents on fixed deals.
 
-The candidate holds every side of every deal once, against equal opponents. Intervals of means are over deals (see
-`deals`), those of win rates are Wilson's, which take all games as independent (see `intervals`). Results are never the
-maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again, on other deals.
+The candidate holds every side of every deal once, against copies of one opponent. Intervals of means are over deals
+(see `deals`), those of win rates are Wilson's, which take all games as independent (see `intervals`). Results are never
+the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again, on other deals.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from jaxrl_envs.shared.errors import UserError, nearest
 class Matchup:
     """One kind of candidate against each of several opponents on fixed deals; compiled at the first call.
 
-    One program for all opponents, because it takes longer to compile than to run: who is at the table is an argument,
-    like the parameters. Games of engines in another process are played live, unless somebody must see whole states.
+    One program serves all opponents, because it takes longer to compile than to run: the opponent is an argument, like
+    the parameters. Games of engines in another process are played there, unless a player must see whole states.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class Matchup:
 
         Args:
           env: the game.
-          candidate: who is measured; its parameters come with each call.
-          opponents: of whom one fills all other seats; ignored in a game of one side.
+          candidate: the player under evaluation; its parameters come with each call.
+          opponents: one of them fills all other seats; ignored in a game of one side.
           deals: D, each played n times.
           seed: the evaluation seed.
           stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
           lanes: games side by side on one device.
-          max_steps: where to give up on a game without an end.
-          surprise: also measure that of the candidate in every game, see `jaxrl.matches.match`.
+          max_steps: steps after which a game is given up.
+          surprise: also measure the surprise of the candidate in every game, see `jaxrl.matches.match`.
         """
         self.env, self.candidate = env, candidate
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
@@ -90,8 +90,8 @@ class Matchup:
 
         Args:
           candidate: its parameters; None for a bot.
-          opponent: which of the opponents is at the table.
-          params: its parameters; None: those that it came with.
+          opponent: the number of the opponent.
+          params: its parameters; None: its own.
 
         Raises:
           UserError: a player chose an illegal action, or a game did not end.
@@ -105,12 +105,13 @@ class Matchup:
         return samples_of(self._games(self.arguments(candidate, opponent, player.params), self.base), self.env)
 
     def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
-        """The compiled program of all games, and what its first call is given; parameters may be forms of such."""
+        """The compiled program of all games, and the arguments of its first call; parameters may be
+        ShapeDtypeStructs."""
         deals = np.arange(self._games.portion, dtype=np.uint32)
         return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
-        """What `seated` makes the table of, from parameters of the candidate and of one of the opponents."""
+        """The argument of `seated`, from the parameters of the candidate and of one of the opponents."""
         others: list[PyTree] = [program.params for program in self._programs]
         which = 0
         if self._programs:
@@ -119,7 +120,7 @@ class Matchup:
         return candidate, others, np.int32(which)
 
     def seated(self, arguments: PyTree) -> list[SeatedPlayer]:
-        """The players at the table; with several programs for the others only one of them plays."""
+        """The seated players; of several opponent programs only one plays."""
         candidate, others, which = arguments
         own, rest = seats_held(self.env)
         mine, other = np.arange(2) == CANDIDATE, np.arange(2) == OTHER
@@ -131,8 +132,8 @@ class Matchup:
 
 
 def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:
-    """The different programs among some opponents, all bots being one; and for each opponent the number of its program,
-    and of its bot. A program has the parameters of the last opponent that it plays."""
+    """The distinct programs of some opponents, where all bots share one, and for each opponent the number of its
+    program and of its bot. A program has the parameters of its last opponent."""
     bots = [player.bot for player in opponents if player.bot]
     programs: dict[Any, Player] = {}
     places: list[tuple[int, np.int32 | None]] = []
@@ -147,7 +148,7 @@ def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list
 
 
 def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Player], **settings: Any) -> list[Row]:
-    """Rows for players of one program (the seeds of a run) against each opponent; `settings` as for `Matchup`."""
+    """Evaluates players of one program (the seeds of a run) against each opponent; `settings` as for `Matchup`."""
     if not players or not (opponents or env.num_sides == 1):
         return []
     matchup = Matchup(env, players[0], opponents, **settings)
@@ -155,7 +156,7 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
 
 
 def in_simulator(env: Env, name: str) -> Env:
-    """The game as another program plays it.
+    """The game in another simulator.
 
     Raises:
       UserError: the game cannot be played there, or the program is not installed.
@@ -168,7 +169,7 @@ def in_simulator(env: Env, name: str) -> Env:
 
 
 def opponent_names(config: Config, env: Env) -> list[str]:
-    """The bots to play against: those configured, else all of the game."""
+    """The configured bots of evaluations, or all bots of the game."""
     return list(config.evaluate.opponents) or list(env.bots)
 
 

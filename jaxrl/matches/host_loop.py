@@ -39,7 +39,7 @@ Record = Callable[[State, Any, State], None]
 """Is shown (before, action, after) of every step."""
 
 
-def play_on(game: SteppedGame, keys: Keys, ask: Ask, record: Record) -> None:
+def play_host_game(game: SteppedGame, keys: Keys, ask: Ask, record: Record) -> None:
     """Plays a game to its end."""
     while not game.over:
         for_players, for_chance = keys(game.time)

@@ -1,4 +1,4 @@
-"""One game on the host, step by step, for people: `jaxrl play`, `jaxrl film` and `jaxrl serve`."""
+"""A game between players on the host, step by step: for `jaxrl play`, `jaxrl film` and `jaxrl serve`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jaxrl import xla
 from jaxrl.players.player import Odds, Player, Value, no_memory
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 
-PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go
+PROGRAMS = 128  # compiled functions of a game that are kept: the most recently used
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
 
 
 class SavedGame(NamedTuple):
-    """A moment of a game."""
+    """A position of a game with the players' memories."""
 
     state: State
     memory: tuple[PyTree, ...]  # of each seat
@@ -27,15 +27,15 @@ class SavedGame(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What a player says about a decision."""
+    """A player's view of a decision: its action, probabilities and value."""
 
     action: int  # its own
-    odds: np.ndarray | None  # f32[A], None if it tells no probabilities
-    value: float | None  # what it expects the seat to earn, None if it does not say
+    odds: np.ndarray | None  # f32[A]; None if it gives no probabilities
+    value: float | None  # expected return of the seat; None if it gives none
 
 
 class Programs:
-    """Compiled functions of one game, each of them once, for any number of games and threads."""
+    """Compiled functions of one game, shared by any number of games and threads."""
 
     def __init__(self, env: Env):
         """Compiles nothing yet."""
@@ -48,7 +48,7 @@ class Programs:
 
         Args:
           function: of arrays.
-          plain: without what the game asks of XLA, which cannot compile every search with it.
+          plain: without the game's XLA options, with which XLA cannot compile every search.
         """
         with self._lock:
             if (function, plain) not in self._known:
@@ -61,7 +61,7 @@ class Programs:
 
 
 def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
-    """Threads that call a program for the first time wait for each other instead of compiling it twice."""
+    """Makes threads that call a program for the first time wait for each other instead of compiling it twice."""
     lock, called = threading.Lock(), threading.Event()
 
     def call(*args: Any) -> Any:
@@ -77,8 +77,8 @@ def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=64)
 def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, Any]]:
-    """(params, memory, state) -> the probabilities and the value that a player tells of a decision, each None if it
-    does not: one program, for the network is the same."""
+    """(params, memory, state) -> a player's probabilities and value of a decision, each None if it has none; one
+    program, because both come from the same network."""
 
     def tell(params: PyTree, memory: PyTree, state: State) -> tuple[jax.Array | None, jax.Array | None]:
         about = params, memory, state
@@ -88,7 +88,7 @@ def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, 
 
 
 class InteractiveGame:
-    """A game between players, who remember; some seats may be left to the caller."""
+    """A game between players with memories; some seats may be left to the caller."""
 
     def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
         """Deals nothing yet.
@@ -96,7 +96,7 @@ class InteractiveGame:
         Args:
           env: the game.
           players: of the seats; None is the caller.
-          programs: of this game, if others play it too.
+          programs: of this game, if other games share them.
         """
         self._env, self._players = env, list(players)
         self._programs = programs or Programs(env)
@@ -110,7 +110,7 @@ class InteractiveGame:
         return bool(is_over(self.state))
 
     def deal(self, key: Key, *, duplicate: bool = False) -> State:
-        """The first state of a new game; a `duplicate` deal decides all that chance ever will, see `Env.init_deal`."""
+        """Deals a new game; a `duplicate` deal fixes all chance of the game, see `Env.init_deal`."""
         first = self._programs(self._env.init_deal if duplicate else self._env.init)
         self.state, self._memory, self.time = first(key), [], 0
         for seat, player in enumerate(self._players):
@@ -124,7 +124,7 @@ class InteractiveGame:
         return self.state
 
     def answer(self, key: Key) -> int | np.ndarray:
-        """What the player of the seat asked does; of all seats, i32[P], where they act at the same time: 0 for the
+        """The action of the player of the seat asked; in a simultaneous game those of all seats, i32[P], 0 for the
         caller's."""
         if self._env.simultaneous:
             seats = range(self._env.num_players)
@@ -134,7 +134,8 @@ class InteractiveGame:
         return int(action)
 
     def _together(self, seat: int, key: Key) -> int:
-        """What one of the seats that act at the same time does: its player answers for all, and only that counts."""
+        """The action of one seat of a simultaneous game: its player answers for all seats, and its own answer
+        counts."""
         player, seats = self._players[seat], self._env.num_players
         if player is None:
             return 0
@@ -144,7 +145,7 @@ class InteractiveGame:
         return int(actions[seat])
 
     def advice(self, key: Key) -> Advice:
-        """What the player of the seat asked would do; nobody remembers it."""
+        """What the player of the seat asked would do; memories are left unchanged."""
         seat, player = self._asked()
         about = player.params, self._memory[seat], self.state
         action, _ = self._call(player, player.act)(*about, key)
@@ -174,7 +175,7 @@ class InteractiveGame:
         seat = int(self.state.current_player)
         player = self._players[seat]
         if player is None:
-            raise ValueError(f"nobody sits in seat {seat}")
+            raise ValueError(f"seat {seat} has no player")
         return seat, player
 
     def _call(self, player: Player, function: Callable) -> Callable:

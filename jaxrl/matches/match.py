@@ -1,4 +1,5 @@
-"""Whole matches inside one compiled program: any players in any seats, each with its memory.
+"""Matches as one compiled program: any players in any seats, each with its memory. This is the fast path for batches;
+games that people look at are played step by step (`jaxrl.matches.host_loop`).
 
 Shape letters: N games side by side, P seats, H holders (who holds a seat: numbers of `holders`).
 """
@@ -10,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
 
-_OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less a number for each: no player and no time is so large
+_OF_THE_MEMORY = 0xFFFFFFFF  # less a number for each memory, folded into its key: above every player number and time
 
 
 class Games(NamedTuple):
@@ -27,30 +29,30 @@ class Games(NamedTuple):
     length: Any  # i32[N], steps
     over: Any  # bool[N], False = not ended within MAX_STEPS
     illegal: Any  # bool[N], ended by an illegal action
-    surprise: Any = None  # f32[N], see `_Gap`; None where nobody asked for it
+    surprise: Any = None  # f32[N], see `_ValueErrors`; None if it was not measured
 
 
 class GameKeys(NamedTuple):
-    """The randomness of N games."""
+    """The random keys of N games."""
 
     deal: Key  # key[N], the deals
     step: Key  # key[N], chance during the game, where the deal does not fix it
     seat: Key  # key[N], the players' own randomness
 
 
-# ---- who sits there -----------------------------------------------------------------------------------------------
+# ---- seated players -----------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class SeatedPlayer:
-    """A player at the table of a match. Its memories have a leading axis [slots], one for each seat that it holds.
+    """A player of a match and the seats it holds. Its memories have a leading axis [slots], one for each seat.
 
     Attributes:
-      player: who it is.
+      player: the player.
       params: its parameters here; they may be traced.
-      holds: bool[H], for which holders it plays. A NumPy array is known when the program is made; a traced one may say
-        that nobody is played, and then it costs nothing.
-      number: of its random numbers.
+      holds: bool[H], the holders that it plays for. A NumPy array is known when the program is made; a traced one may
+        be all False, and then the player costs nothing.
+      number: of its stream of random numbers.
       slots: the most seats that it holds in a game.
       by_holder: whether its parameters have a leading axis [H], one row for each holder; such a player has no memory.
     """
@@ -63,7 +65,7 @@ class SeatedPlayer:
     by_holder: bool = False
 
     def begin(self, state: State, holder: jax.Array, key: Key) -> PyTree:
-        """Its memories before the first action; `holder` is i32[P]."""
+        """The memories before the first action; `holder` is i32[P]."""
         if self.player.init is no_memory:
             return ()
 
@@ -73,9 +75,9 @@ class SeatedPlayer:
         return self._each(one, self._seats(holder), self._keys(key, holder.shape[0]))
 
     def ask(self, state: State, holder: jax.Array, memory: PyTree, key: Key) -> tuple[jax.Array, PyTree]:
-        """What it does, i32[] (i32[P] in a simultaneous game), and its memories afterwards.
+        """The action, i32[] (i32[P] in a simultaneous game), and the memories afterwards.
 
-        It is asked whoever holds the seat, but only what it does in seats of its own changes its memories.
+        The player is asked in every seat, but only actions in its own seats change its memories.
         """
         asked, params = state.current_player, self.params
         if self.by_holder:
@@ -98,8 +100,8 @@ class SeatedPlayer:
         return action.astype(jnp.int32), jax.tree.map(kept, memory, before, after)
 
     def expects(self, state: State, holder: jax.Array, memory: PyTree) -> tuple[jax.Array, jax.Array]:
-        """f32[P], what it expects to earn in each seat that it is asked in, and bool[P], which those are; its player
-        tells values and has one row of parameters."""
+        """The player's values f32[P], and the seats of its own that are asked, bool[P]. The player has a `value` and
+        one row of parameters."""
         asked, mine = state.current_player, self._mine(holder)
         slot = self._slot(mine, asked)
         assert self.player.value is not None
@@ -109,7 +111,7 @@ class SeatedPlayer:
     def see(
         self, memory: PyTree, before: State, action: jax.Array, after: State, holder: jax.Array, key: Key
     ) -> PyTree:
-        """Its memories after a step by anybody."""
+        """The memories after a step by any seat."""
         observe = self.player.observe
         if observe is None:
             return memory
@@ -121,16 +123,16 @@ class SeatedPlayer:
         return select(is_over(before), memory, self._each(one, self._seats(holder), keys, memory))
 
     def _slot(self, mine: jax.Array, asked: jax.Array) -> Any:
-        """Which of its memories is that of the seat asked; i32[P] where all are."""
+        """The number of the memory of the seat asked; i32[P] if all seats are."""
         alone = self.slots == 1 and not asked.ndim
         return 0 if alone else jnp.where(mine, jnp.cumsum(mine) - 1, 0)[asked]
 
     def _mine(self, holder: jax.Array) -> jax.Array:
-        """bool[P], the seats that it holds."""
+        """The seats that the player holds, bool[P]."""
         return jnp.asarray(self.holds)[holder]
 
     def _seats(self, holder: jax.Array) -> jax.Array:
-        """i32[slots], those seats; where there are fewer, others follow, whose memories nobody asks for."""
+        """The seats that the player holds, i32[slots], padded with other seats, whose memories are never used."""
         mine = self._mine(holder)
         order = jnp.argmax(mine)[None] if self.slots == 1 else jnp.argsort(~mine, stable=True)[: self.slots]
         return order.astype(jnp.int32)
@@ -139,7 +141,8 @@ class SeatedPlayer:
         return [jax.random.fold_in(key, memory_number(seats, self.number, slot)) for slot in range(self.slots)]
 
     def _each(self, function: Callable[..., PyTree], seats: jax.Array, keys: list[Key], *memory: PyTree) -> PyTree:
-        """(seat, key, memory) -> memory for every slot. A single one is no batch: that costs less where it searches."""
+        """Maps (seat, key, memory) -> memory over the slots; a single slot without a batch axis, which is cheaper for
+        searches."""
         if self.slots == 1:
             one = function(seats[0], keys[0], *jax.tree.map(lambda leaf: leaf[0], memory))
             return jax.tree.map(lambda leaf: leaf[None], one)
@@ -147,20 +150,20 @@ class SeatedPlayer:
 
 
 def memory_number(seats: int, number: Any, slot: Any) -> jax.Array:
-    """u32[], folded into a key for the memory of a player's slot; `seats` is P."""
+    """The number folded into a key for the memory of a player's slot, u32[]; `seats` is P."""
     return jnp.uint32(_OF_THE_MEMORY) - jnp.uint32(seats) * jnp.uint32(number) - jnp.uint32(slot)
 
 
 # ---- the match ----------------------------------------------------------------------------------------------------
 
 
-class _Gap(NamedTuple):
-    """How far the values of a player are from what its seats earned afterwards: sums for every seat, f32[P].
+class _ValueErrors(NamedTuple):
+    """Errors of a player's values against the returns that followed: sums for every seat, f32[P].
 
-    A decision with the value v has the error d = v - (all that the seat earns from then on, discounted by its own
-    decisions). d is known at the end of the game only, but follows from d <- d - w r with every reward r, where w is
-    the discount by then. So the sum of d * d needs no more than itself, the sum of w * d and that of w * w. The
-    surprise of a game is the root of the mean of d * d over the player's decisions.
+    A decision with value v has the error d = v - return, where the return is discounted by the seat's own decisions. d
+    is known only at the end of the game, but can be updated with every reward r: d <- d - w r, where w is the discount
+    so far. The sum of d * d then needs only itself, the sum of w * d and the sum of w * w. The surprise of a game is
+    the root mean square of d over the player's decisions.
     """
 
     squares: jax.Array  # of d * d
@@ -169,38 +172,38 @@ class _Gap(NamedTuple):
     decisions: jax.Array
 
     @classmethod
-    def none(cls, seats: int) -> _Gap:
-        """Before the first decision."""
+    def none(cls, seats: int) -> _ValueErrors:
+        """The sums before the first decision."""
         return cls(*[jnp.zeros(seats, jnp.float32)] * 4)
 
-    def decided(self, value: jax.Array, asked: jax.Array, discount: float) -> _Gap:
-        """After decisions with values f32[P] in the seats bool[P]."""
-        return _Gap(
+    def decided(self, value: jax.Array, asked: jax.Array, discount: float) -> _ValueErrors:
+        """The sums after decisions with values f32[P] in the seats `asked`, bool[P]."""
+        return _ValueErrors(
             squares=self.squares + jnp.where(asked, value * value, 0.0),
             cross=jnp.where(asked, self.cross * discount + value, self.cross),
             weights=jnp.where(asked, self.weights * discount**2 + 1.0, self.weights),
             decisions=self.decisions + asked,
         )
 
-    def earned(self, reward: jax.Array) -> _Gap:
-        """After rewards f32[P]."""
+    def earned(self, reward: jax.Array) -> _ValueErrors:
+        """The sums after rewards f32[P]."""
         squares = self.squares - 2.0 * reward * self.cross + reward * reward * self.weights
         return self._replace(squares=squares, cross=self.cross - reward * self.weights)
 
     @property
     def surprise(self) -> jax.Array:
-        """f32[...], over all seats."""
+        """The surprise over all seats, f32[...]."""
         mean = jnp.sum(self.squares, axis=-1) / jnp.maximum(jnp.sum(self.decisions, axis=-1), 1.0)
         return jnp.sqrt(jnp.maximum(mean, 0.0))
 
 
-class _Carry(NamedTuple):
+class _MatchCarry(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P]
     length: jax.Array  # i32[N]
     time: jax.Array  # i32[]
     memory: list[PyTree]  # by seated player, leading axis N
-    gap: _Gap  # f32[N, P]
+    gap: _ValueErrors  # f32[N, P]
 
 
 def play_match(
@@ -212,26 +215,27 @@ def play_match(
     *,
     surprise: bool = False,
 ) -> Games:
-    """Plays N games to the end, side by side.
+    """Plays N games side by side, each to its end.
 
     Args:
       env: the game.
-      seated: the players, who play for all H holders together; all are asked in every step, the seat's is heard.
-      holders: i32[N, P], who holds which seat.
+      seated: the players of all H holders; all are asked in every step, and the action of the seat's holder counts.
+      holders: i32[N, P], the holder of each seat.
       keys: key[N] each.
-      max_steps: where to give up on a game without an end.
-      surprise: also measure that of the first player, if it tells values.
+      max_steps: steps after which a game is given up.
+      surprise: also measure the surprise of the first player, if it has a `value`.
     """
+    chex.assert_shape(holders, (None, env.num_players))
     surprise = surprise and seated[0].player.value is not None
 
-    def running(carry: _Carry) -> jax.Array:
+    def running(carry: _MatchCarry) -> jax.Array:
         return jnp.any(~is_over(carry.state)) & (carry.time < max_steps)
 
-    def body(carry: _Carry) -> _Carry:
+    def body(carry: _MatchCarry) -> _MatchCarry:
         advance = functools.partial(_advance, env, seated, surprise)
         each = jax.vmap(advance, in_axes=(0, 0, 0, 0, 0, None))
         state, memory, gap = each(carry.state, carry.memory, carry.gap, holders, keys, carry.time)
-        return _Carry(
+        return _MatchCarry(
             state=state,
             returns=carry.returns + state.rewards,
             length=carry.length + ~is_over(carry.state),
@@ -241,13 +245,13 @@ def play_match(
         )
 
     state = jax.vmap(env.init_deal)(keys.deal)
-    start = _Carry(
+    start = _MatchCarry(
         state=state,
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
         memory=jax.vmap(lambda *each: begin(seated, *each))(state, holders, keys.seat),
-        gap=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, state.rewards.shape), _Gap.none(env.num_players)),
+        gap=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, state.rewards.shape), _ValueErrors.none(env.num_players)),
     )
     end = jax.lax.while_loop(running, body, start)
     stats = jax.vmap(env.episode_stats)(end.state)
@@ -266,11 +270,11 @@ def _advance(
     surprise: bool,
     state: State,
     memory: list[PyTree],
-    gap: _Gap,
+    gap: _ValueErrors,
     holder: jax.Array,
     keys: GameKeys,
     time: jax.Array,
-) -> tuple[State, list[PyTree], _Gap]:
+) -> tuple[State, list[PyTree], _ValueErrors]:
     """One step of one game."""
     step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
     if surprise:
@@ -304,14 +308,15 @@ def see(
 def choose(
     seated: Sequence[SeatedPlayer], state: State, holder: jax.Array, memory: Sequence[PyTree], key: Key
 ) -> tuple[jax.Array, list[PyTree]]:
-    """What the holder of the seat asked does, i32[] (i32[P] in a simultaneous game), and all memories afterwards."""
+    """The action of the holder of the seat asked, i32[] (i32[P] in a simultaneous game), and all memories
+    afterwards."""
     asked = holder[state.current_player]
     action, kept = jnp.zeros(asked.shape, jnp.int32), []
     for each, remembered in zip(seated, memory, strict=True):
         ask = functools.partial(each.ask, state, holder, remembered, jax.random.fold_in(key, each.number))
         if isinstance(each.holds, np.ndarray):
             chosen, remembered = ask()
-        else:  # the same in all games: a player that is not at the table costs nothing
+        else:  # the same in all games: a player without a seat costs nothing
             nothing = (jnp.zeros_like(action), remembered)
             chosen, remembered = jax.lax.cond(jnp.any(each.holds), ask, lambda nothing=nothing: nothing)
         action = jnp.where(jnp.asarray(each.holds)[asked], chosen, action)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import chex
 import numpy as np
 
 from jaxrl.statistics import wilson
@@ -23,7 +24,7 @@ class GameTally(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
+        """The number of games."""
         return self.wins + self.draws + self.losses
 
     def rates(self) -> tuple[float, float, float]:
@@ -51,7 +52,7 @@ class GameTally(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Every game of a candidate that held each of n >= 2 sides of every deal; column r is the game as side r."""
+    """The games of a candidate that held each of n >= 2 sides of every deal; column r is the game as side r."""
 
     result: np.ndarray  # i8[D, n], 1 won, 0 drawn, -1 lost
     length: np.ndarray  # i32[D, n], steps
@@ -88,7 +89,7 @@ class Outcomes(NamedTuple):
 
 
 def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, place: str = "seat") -> Outcomes | None:
-    """The candidate's games.
+    """The outcomes of the candidate's games.
 
     Args:
       figures: f32[D, rotation, side] by name: "return", and "points" and "starter" (above 0 for the side that started)
@@ -97,8 +98,10 @@ def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, place: str =
       place: see `Outcomes`.
 
     Returns:
-      None in a game of one side, which has nobody to win against.
+      None in a game of one side, which has no opponents.
     """
+    chex.assert_rank(length, 2)
+    chex.assert_shape(list(figures.values()), (*length.shape, length.shape[1]))
     sides = length.shape[1]
     if sides < 2:
         return None

@@ -1,4 +1,4 @@
-"""How often two policies choose the same action: what a coarser number format costs."""
+"""Agreement of two policies: how often they choose the same action, e.g. before and after rounding to float16."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl_envs.contract.env import Env, PyTree, State, is_over
 
-GAMES, MOST = 32, 2000  # games side by side, and steps after which those that still run are left
+GAMES, MOST = 32, 2000  # games side by side; steps after which unfinished games are cut off
 
 
 class ChoiceCounts(NamedTuple):
-    """Decisions of two policies in the same situations."""
+    """Counts of decisions of two policies in the same situations."""
 
     decisions: int
-    equal: int  # in which both would play the same
+    equal: int  # in which both choose the same action
 
 
-class _Carry(NamedTuple):
+class _AgreementCarry(NamedTuple):
     state: State  # leading axis N
     memory: PyTree  # leading axes [N, 2, P]
     counts: jax.Array  # i32[2], as in `ChoiceCounts`
     time: jax.Array  # i32[]
 
 
-def _running(carry: _Carry) -> jax.Array:
+def _running(carry: _AgreementCarry) -> jax.Array:
     return jnp.any(~is_over(carry.state)) & (carry.time < MOST)
 
 
 def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, games: int = GAMES) -> ChoiceCounts:
-    """Plays `games` games in which the first policy holds all seats and samples, so that situations differ, and asks
-    both in every situation what they would play greedily.
+    """Counts equal greedy choices of two policies in games in which the first one holds all seats and samples.
 
     Args:
       config: of both, which decides their network.
@@ -66,12 +65,12 @@ def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree,
         state = jax.vmap(env.init)(keys)
         memory = jax.vmap(lambda state, key: jax.vmap(begin, in_axes=(0, None, None))(params, state, key))(state, keys)
 
-        def step(carry: _Carry) -> _Carry:
+        def step(carry: _AgreementCarry) -> _AgreementCarry:
             each = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, carry.time)
             state, memory, counts = jax.vmap(advance, in_axes=(None, 0, 0, 0))(params, carry.state, carry.memory, each)
-            return _Carry(state, memory, carry.counts + counts.sum(axis=0), carry.time + 1)
+            return _AgreementCarry(state, memory, carry.counts + counts.sum(axis=0), carry.time + 1)
 
-        start = _Carry(state, memory, jnp.zeros(2, jnp.int32), jnp.int32(0))
+        start = _AgreementCarry(state, memory, jnp.zeros(2, jnp.int32), jnp.int32(0))
         return jax.lax.while_loop(_running, step, start).counts
 
     both = jax.tree.map(lambda *leaves: np.stack(leaves), first, second)

@@ -1,9 +1,9 @@
-"""Matches of games whose engine is another process: live games in a pool, not whole states in a compiled program.
+"""Matches of games whose engine is another process: games in a pool, not states in a compiled program.
 
-The deals, the players' random numbers and what comes out are those of `deals`: deal d is episode 0 of slot d of
-an engine, played once from every side, and what a player draws depends on the deal, its seat and the time alone. So
-neither the number of games side by side nor the order in which they answer changes a result. Bots play their seats
-inside the engine.
+The deals, the players' random numbers and the results are those of `deals`: deal d is episode 0 of slot d of an engine,
+played once from every side, and a player's random numbers depend on the deal, its seat and the time alone. So neither
+the number of games side by side nor the order in which they answer changes a result. Bots play their seats inside the
+engine.
 
 Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), L games side by side, B rows of
 a call.
@@ -31,20 +31,21 @@ from jaxrl_envs.host.pure import blank_states
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 
-ROWS = 8  # decisions in a call of a network: always as many, or rounding would depend on who is ready when
-PATIENCE = 600.0  # seconds without progress in any game after which an engine hangs, or more if the game says so
-QUIET = 10.0  # seconds before there is a word about the progress
+ROWS = 8  # decisions in a call of a network: a fixed number, or rounding would depend on the order of answers
+PATIENCE = 600.0  # seconds without progress in any game after which an engine counts as hung; games may raise it
+QUIET = 10.0  # seconds before progress is shown
 _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the engine: no deal has this number
 
 
 def is_remote(env: Env) -> bool:
-    """Whether matches of this game are played by a pool of live games; those that ask all seats at once are not, but as
-    whole states like any other game."""
+    """Whether matches of this game are played by a pool of remote games; games that ask all seats at once are played as
+    states, like any other game."""
     return env.host and not env.simultaneous and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
 
 
 class RemoteDeals:
-    """Plays D deals, each once in every rotation of the sides: `jaxrl.matches.deals.DuplicateDeals` with live games."""
+    """Plays D deals, each once in every rotation of the sides: `jaxrl.matches.deals.DuplicateDeals` for remote
+    games."""
 
     def __init__(self, env: Env, *, deals: int, lanes: int = 0, max_steps: int = MAX_STEPS):
         """Compiles and starts nothing.
@@ -52,7 +53,7 @@ class RemoteDeals:
         Args:
           env: the game, a `HostEnv`.
           deals: D.
-          lanes: games side by side; 0: as many as the game has room for.
+          lanes: games side by side; 0: the capacity of the game.
           max_steps: decisions after which a game is given up.
         """
         self._env, self._deals = env, deals
@@ -64,7 +65,7 @@ class RemoteDeals:
         """The games with leading axes [D, rotation].
 
         Args:
-          players: the candidate, and who fills all other seats; bots play inside the engine. None has an `observe`.
+          players: the candidate, and the opponent on all other seats, both without `observe`; bots play in the engine.
           base: key[], from which all deals are made.
           title: of the line about the progress.
 
@@ -114,14 +115,14 @@ class _Rows(NamedTuple):
     deal: Any  # u32[B]
     rotation: Any  # i32[B]
     time: Any  # i32[B], decisions of the game so far
-    slot: Any  # i32[B], which of the player's seats it is
-    first: Any  # bool[B], the seat's first question: its memory begins
+    slot: Any  # i32[B], the number of the seat among the player's seats
+    first: Any  # bool[B], whether it is the seat's first question, where its memory begins
 
 
 def _act(
     player: Player, seats: int, params: PyTree, memory: PyTree, base: Key, number: jax.Array, rows: _Rows
 ) -> tuple[jax.Array, PyTree]:
-    """What player `number` of a match answers, i32[B], and remembers; it draws as in `jaxrl.matches.match`."""
+    """The actions of player `number` of a match, i32[B], and its memories; random as in `jaxrl.matches.match`."""
 
     def one(row: _Rows, memory: PyTree) -> tuple[jax.Array, PyTree]:
         deal = jax.random.split(jax.random.fold_in(base, row.deal), 3)[2]
@@ -140,7 +141,7 @@ def _act(
 
 
 def _public(row: _Rows, seats: int) -> State:
-    """What is known of a live game at a question."""
+    """The public part of a remote game at a question."""
     return State(
         current_player=row.seat,
         observation=row.observation,
@@ -153,7 +154,7 @@ def _public(row: _Rows, seats: int) -> State:
 
 
 class _RemoteMatch:
-    """One match while it is played: which lane plays which game, and what the games have brought so far."""
+    """One match in progress: the game in each lane, and the results so far."""
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class _RemoteMatch:
         self._memory = [self._room(player) for player in players]  # of every player in every seat, [L, P, ...]
 
     def play(self) -> Games:
-        """All games, from the first to the last."""
+        """Plays all games."""
         done = 0
         self._begin(np.arange(self._pool.engine.num_games, dtype=np.int32))
         while done < self._total:
@@ -208,7 +209,7 @@ class _RemoteMatch:
         )
 
     def _begin(self, lanes: np.ndarray) -> None:
-        """The next games, as far as there are any, in lanes that have none."""
+        """Begins the next games, if there are any left, in idle lanes."""
         lanes = lanes[: self._total - self._next]
         if not len(lanes):
             return
@@ -221,7 +222,7 @@ class _RemoteMatch:
         self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._rotations])
 
     def _holders(self, lanes: np.ndarray) -> np.ndarray:
-        """i64[n, P]: who holds each seat; the candidate, 0, holds the side of the rotation."""
+        """The holder of each seat, i64[n, P]; the candidate, 0, holds the side of the rotation."""
         rotation = self._number[lanes] % self._rotations
         return (self._side_of != rotation[:, None]).astype(np.int64)
 
@@ -232,7 +233,7 @@ class _RemoteMatch:
         if int(self._rows.length[lanes].max()) >= self._deals.max_steps:
             raise UserError(
                 f"a game did not end within {self._deals.max_steps} steps: a game of {self._game.id} must terminate or "
-                "be truncated whoever plays."
+                "be truncated, whatever the players do."
             )
         asked = self._holders(lanes)[np.arange(len(lanes)), self._rows.current_player[lanes]]
         for number in range(len(self._players)):
@@ -242,7 +243,7 @@ class _RemoteMatch:
                 self._pool.send(self._ask(number, part), part)
 
     def _ask(self, number: int, lanes: np.ndarray) -> np.ndarray:
-        """i32[n]: what a player does in at most ROWS games; it remembers."""
+        """The actions of a player in at most ROWS games, i32[n]; its memories are updated."""
         player, memory = self._players[number], self._memory[number]
         seats = self._rows.current_player[lanes]
         filled = np.concatenate([lanes, np.full(ROWS - len(lanes), lanes[0], lanes.dtype)])
@@ -256,7 +257,7 @@ class _RemoteMatch:
         return np.asarray(chosen)[: len(lanes)]
 
     def _room(self, player: Player) -> PyTree:
-        """Room for a player's memories in every seat of every lane."""
+        """Buffers for a player's memories in every seat of every lane."""
 
         def begin(rows: _Rows) -> PyTree:
             row = jax.tree.map(lambda leaf: leaf[0], rows)
@@ -282,7 +283,7 @@ class _RemoteMatch:
         )
 
     def _finish(self, lanes: np.ndarray) -> None:
-        """Writes down what ended games have brought."""
+        """Records the results of ended games."""
         numbers = self._number[lanes]
         self._returns[numbers] = self._earned[lanes]
         self._stats[numbers] = self._rows.stats[lanes]
@@ -295,15 +296,15 @@ class _RemoteMatch:
 
 
 class GamesProgress:
-    """One line about games that take seconds each."""
+    """A progress line for games that take seconds each."""
 
     def __init__(self, title: str, deals: int, env: Env, line: ProgressLine | None = None):
-        """Nothing is shown in the first seconds: most evaluations are over by then.
+        """Shows nothing in the first seconds: most evaluations are over by then.
 
         Args:
-          title: what is played.
-          deals, env: how much of it.
-          line: that shows it; one on standard error if None.
+          title: of the line.
+          deals, env: deals, and the game, which give the number of games.
+          line: the progress line; None: a new one on standard error.
         """
         self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
         self._line = line or ProgressLine(quiet=QUIET)
@@ -311,12 +312,12 @@ class GamesProgress:
         self.close = self._line.close
 
     def add(self, games: int, won: int) -> None:
-        """Games have ended, and so many of them were won by the candidate."""
+        """Counts games that have ended, and those of them that the candidate won."""
         self._done, self._won = self._done + games, self._won + won
         self._line.show(self.text)
 
     def text(self, seconds: float) -> str:
-        """The line, so many seconds after the beginning."""
+        """The line, `seconds` after the beginning."""
         speed = rate(self._done, seconds)
         won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._sides > 1 else ""
         left = duration((self._total - self._done) / speed) if speed > 0 else "-"

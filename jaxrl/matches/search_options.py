@@ -1,4 +1,4 @@
-"""Search on the command line, for `jaxrl evaluate` and `jaxrl distill`: its settings, and who is modelled how."""
+"""Search options of `jaxrl evaluate` and `jaxrl distill`: settings, and the opponent model."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from jaxrl.search.settings import LEARNED, SearchSettings
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared.errors import UserError, nearest
 
-SELF, OPPONENT, TYPES = "self", "opponent", "types"  # who the others may be taken for, beside bot:NAME
+SELF, OPPONENT, TYPES = "self", "opponent", "types"  # opponent models beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles
 
 
 def refuse_without_search(args: argparse.Namespace) -> None:
-    """Raises UserError for options of a search where none is asked for."""
+    """Raises UserError for options of a search without --search."""
     described = ("model", "rollouts", "planner", "objective", "prior", "depth", "belief", "kl")
     for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
         if args.search is None and getattr(args, name) is not None:
@@ -64,18 +64,18 @@ def settings_of(args: argparse.Namespace) -> SearchSettings:
     }
     if args.search_belief == LEARNED and args.particles:
         raise UserError("--particles are kept by a uniform belief: leave them or --search-belief learned out.")
-    # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
+    # The policy itself is an inaccurate opponent model, so it counts for less.
     unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
     return SearchSettings(**(unsure | {name: value for name, value in given.items() if value is not None}))
 
 
 def model_of(args: argparse.Namespace) -> str:
-    """Who the others are taken for: self, opponent, types or bot:NAME."""
+    """The opponent model: self, opponent, types or bot:NAME."""
     return args.search_model or SELF
 
 
 def rollouts_of(args: argparse.Namespace) -> str:
-    """Who moves for the searching seat in simulated games: self or bot:NAME."""
+    """The policy of the searching seat in simulated games: self or bot:NAME."""
     return args.search_rollouts or SELF
 
 
@@ -87,7 +87,7 @@ def other_scale(config: Config) -> list[str]:
 
 
 def warn_of_scale(config: Config, settings: SearchSettings) -> None:
-    """Says so if the search is judged by a network that knows returns on another scale."""
+    """Warns if a network trained on another scale of returns evaluates the searched positions."""
     names = other_scale(config)
     if settings.objective == "wins" and config.env.options.get("reward") == "wins":
         names = [name for name in names if name != "reward"]  # both are +1 for a win and -1 otherwise
@@ -102,10 +102,10 @@ def warn_of_scale(config: Config, settings: SearchSettings) -> None:
 def own_policy(
     config: Config, env: Env, settings: SearchSettings, bot: str | None = None, rollouts: str = SELF
 ) -> tuple[PlayoutPolicy, Guide]:
-    """How the searching seat plays on in simulated games, and what guides it: a network, or a bot by name.
+    """The policy of the searching seat in simulated games, and its guide: a network, or a bot by name.
 
     Raises:
-      UserError: a tree is to be grown without a network, or bots are to play on for one that remembers.
+      UserError: a tree without a network, or bots in the rollouts of a recurrent network.
     """
     played = None if rollouts == SELF else _bot_of("--search-rollouts", rollouts, env)
     if bot is None:
@@ -132,7 +132,7 @@ def _bot_of(option: str, text: str, env: Env) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Searcher:
-    """A search against known tables: the search, and the model's parameters at each of them."""
+    """A search against known opponents: the search, and the parameters of the opponent model for each of them."""
 
     search: Search
     models: list[PyTree]
@@ -140,7 +140,7 @@ class Searcher:
     rollouts: str = SELF
 
     def record(self) -> dict[str, Any]:
-        """For evaluation.json; `particles` are those that are kept, which a learned belief does not."""
+        """For evaluation.json; `particles` is 0 with a learned belief, which keeps none."""
         settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.belief.particles}
         return {"model": self.model, "rollouts": self.rollouts} | settings
 
@@ -170,7 +170,7 @@ def make_searcher(
     Args:
       env: the game.
       config: names the network.
-      opponents: who sits at the other seats of each table; bots, or one trained run.
+      opponents: of the other seats; bots, or one trained run.
       settings: of the search.
       model: self, opponent, types or bot:NAME.
       bot: the candidate, if it is a bot.
@@ -196,25 +196,25 @@ def make_searcher(
         other = named_policy(env, _bot_of("--search-model", model, env))
     elif model != SELF:
         raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")
-    believe = learnt_belief(config, env, bot) if settings.belief == LEARNED else None
+    believe = learned_belief(config, env, bot) if settings.belief == LEARNED else None
     search = make_search(env, settings, own=own, guide=guide, model=other, believe=believe)
     return Searcher(search, models, model, rollouts)
 
 
-def learnt_belief(config: Config, env: Env, bot: str | None) -> Believe:
-    """The belief that a run has learnt beside its policy. Raises UserError if there is none."""
+def learned_belief(config: Config, env: Env, bot: str | None) -> Believe:
+    """The belief network of a policy. Raises UserError if it was trained without one."""
     believe = None if bot else make_algorithm(config, env).believe
     if believe is None:
         who = "a bot has none" if bot else "this policy was trained without one (ppo.belief.learned)"
-        raise UserError(f"--search-belief learned: {who}; search with a run that learnt it, or with a uniform belief.")
+        raise UserError(f"--search-belief learned: {who}; search with a run that learned it, or with a uniform belief.")
     return believe
 
 
 def beliefs_of(run: TrainedRun | None, settings: SearchSettings) -> list[PyTree]:
-    """What `SearchParams.belief` is for each seed of a run; [None] for others than runs.
+    """The parameters `SearchParams.belief` of each seed of a run; [None] for others than runs.
 
     Raises:
-      UserError: a learnt belief is wanted of a policy file, which holds none.
+      UserError: a learned belief of a policy file, which holds none.
     """
     if settings.belief != LEARNED:
         return [None] * (len(run.params) if run else 1)
@@ -231,8 +231,7 @@ def evaluate_search(
     beliefs: Sequence[PyTree],
     **settings: Any,
 ) -> list[Row]:
-    """Rows for candidates that search, each with its belief, against each opponent; `settings` are those of
-    `Matchup`."""
+    """Evaluates candidates that search, each with its belief, against each opponent; `settings` as for `Matchup`."""
     if not opponents:
         return []
     # Each bot is a program of its own, with the random numbers of its place among the opponents.

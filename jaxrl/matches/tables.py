@@ -1,4 +1,4 @@
-"""What an evaluation says: rows, their tables in Markdown, and the figures for the logs."""
+"""Results of evaluations: rows, their Markdown tables, and the metrics for the logs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What acts in a game: bots, networks, searches and people, and the names by which they are given."""
+"""Players: the type, their names (`spec`), how they are found (`find`), and policy files (`export`)."""

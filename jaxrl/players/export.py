@@ -35,12 +35,12 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 _MAGIC = b"jaxrl policy 1\n"
-_TOO_LARGE = 65_504.0  # what float16 ends at
+_TOO_LARGE = 65_504.0  # the largest float16
 _FIELDS = {"name": str, "update": int, "env_version": str, "config": dict, "params": dict}
 
 
 class ExportedPolicy:
-    """A trained policy for inference, in one seat of one game at a time: a recurrent one remembers its decisions.
+    """A trained policy for inference, in one seat of one game at a time: a recurrent one keeps its state between calls.
 
     Attributes:
       name: of the run it comes from.
@@ -60,14 +60,14 @@ class ExportedPolicy:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything: a game begins, or another seat is played."""
+        """Clears the recurrent state: at the beginning of a game, or for another seat."""
         self._memory = self._algorithm.network.memory(())
 
     def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
-        """Chooses one action for one seat, and remembers that it was asked.
+        """Chooses one action for one seat, and updates the recurrent state.
 
         Args:
-          observation: what the seat may see, as `Env.observe` gives it; nested lists of numbers are fine.
+          observation: of the seat, as `Env.observe` gives it; nested lists of numbers are accepted.
           mask: bool[A], the legal actions.
           greedy: the most probable action instead of a sampled one.
           seed: of the sampling; None draws a new one.
@@ -87,7 +87,7 @@ class ExportedPolicy:
         return int(np.random.default_rng(seed).choice(probabilities.size, p=probabilities / probabilities.sum()))
 
     def player(self, name: str = "", *, greedy: bool = True) -> Player:
-        """The policy as a player of matches; it is called as the run if it has no `name`."""
+        """The policy as a player of matches; its name is that of the run by default."""
         return self._algorithm.player(name or self.name, self._params, greedy=greedy)
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
@@ -96,7 +96,7 @@ class ExportedPolicy:
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
         """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; the
-        question is not remembered."""
+        recurrent state is left unchanged."""
         checked = self._checked(observation), self._checked_mask(mask)
         return self._probabilities(self._evaluate(self._params, self._memory, *checked)[1])
 
@@ -107,10 +107,10 @@ class ExportedPolicy:
         return weights / weights.sum()
 
     def value(self, observation: PyTree, mask: Any = None) -> float:
-        """The expected return of the seat; asking is not remembered.
+        """The expected return of the seat; the recurrent state is left unchanged.
 
         Args:
-          observation: what the seat may see.
+          observation: of the seat.
           mask: bool[A], the legal actions; only a Q network needs it, whose value is that of the best one.
         """
         if mask is None and self._algorithm.by_value:
@@ -148,10 +148,10 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *
       path: of the file.
       run: the run.
       seed_index: which of its seeds.
-      half: write parameters in half precision (float16), in half the space; they are float32 again when loaded.
+      half: write parameters in half precision (float16), which halves the file; loading makes them float32 again.
 
     Raises:
-      UserError: there is no such seed, or the file cannot be written.
+      UserError: the run has no such seed, or the file cannot be written.
     """
     if not 0 <= seed_index < len(run.params):
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
@@ -213,8 +213,8 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
 
 
 def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
-    """A configuration without what belongs to the machine of whoever trained it: folders, other runs, where an engine
-    runs and how. Neither is it written nor, in the file of a stranger, read."""
+    """A configuration without what belongs to the machine of the training: folders, other runs, engines. It is not
+    written, and ignored in files that are read."""
     run, train = tree.get("run"), tree.get("train")
     away = ["callbacks", "metrics", *filter(registry.section_of, registry.registered())]
     tree = {key: value for key, value in tree.items() if key not in away}
@@ -227,12 +227,12 @@ def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(body: bytes, label: str) -> dict[str, Any]:
-    """What a policy file holds. Raises UserError: something is missing, or of another type."""
+    """The content of a policy file. Raises UserError: a field is missing, or of another type."""
     try:
         content = serialization.msgpack_restore(body)
         wrong = [field for field, kind in _FIELDS.items() if not isinstance(content[field], kind)]
         jax.tree.structure(content["params"])  # of keys that can be sorted
-    except Exception as error:  # msgpack and NumPy raise many types, of which some are no ValueError
+    except Exception as error:  # msgpack and NumPy raise many types of exceptions
         raise UserError(f"{label} is malformed ({type(error).__name__} while reading it): export it again.") from error
     if wrong:
         raise UserError(f"{label} is malformed ({', '.join(wrong)}): export it again.")
@@ -240,18 +240,18 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
 
 
 def _halved(path: Any, leaf: np.ndarray) -> np.ndarray:
-    """float32 as float16, unless a normaliser knows it or some of its numbers are too large for that."""
+    """float32 as float16, but for the statistics of normalisers and arrays with numbers too large for float16."""
     fits = leaf.dtype == np.float32 and np.abs(leaf).max(initial=0) < _TOO_LARGE
     return leaf.astype(np.float16) if fits and not is_statistics(path) else leaf
 
 
 def _whole(leaf: Any) -> Any:
-    """float16 as float32; everything else as it is."""
+    """float16 as float32; other leaves unchanged."""
     return leaf.astype(np.float32) if getattr(leaf, "dtype", None) == np.float16 else leaf
 
 
 def _forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:
-    """Shape and dtype of every leaf by its path; nothing of what is no array."""
+    """Shape and dtype of every leaf by its path; None for leaves that are no arrays."""
     flat = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {
         jax.tree_util.keystr(path): (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for path, leaf in flat

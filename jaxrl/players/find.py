@@ -27,7 +27,7 @@ ALL_BOTS, ALL_CHECKPOINTS = "bots", "all"
 
 @dataclasses.dataclass(frozen=True)
 class FoundPlayers:
-    """What one or several names stand for.
+    """The players that one or several names stand for, and their game.
 
     Attributes:
       players: one, or one for each seed of a run.
@@ -35,7 +35,7 @@ class FoundPlayers:
       env: the game.
       run: the checkpoint, None for others than runs.
       trained: whether it is a run or a policy file.
-      elsewhere: whether it plays with other options of its game than it was trained to be measured with.
+      elsewhere: whether it plays with other options of its game than the run's own evaluations.
     """
 
     players: list[Player]
@@ -47,16 +47,16 @@ class FoundPlayers:
 
     @property
     def name(self) -> str:
-        """Of the run, or of the first player."""
+        """The name of the run, or of the first player."""
         return self.run.name if self.run else self.players[0].name
 
     @property
     def game(self) -> tuple[str, str, dict[str, Any]]:
-        """What all of a tournament have in common."""
+        """The game's id, version and options, which all players of a tournament must share."""
         return self.config.env.id, self.env.version, self.config.evaluation_options
 
     def can_join(self, other: FoundPlayers) -> bool:
-        """Whether it can play the game of another one, which may differ in `Env.free_options`."""
+        """Whether these players can play the game of others, which may differ in `Env.free_options`."""
         mine, theirs = (
             (name, version, {key: value for key, value in options.items() if key not in self.env.free_options})
             for name, version, options in (self.game, other.game)
@@ -71,7 +71,7 @@ def find_player(name: str, args: argparse.Namespace, like: FoundPlayers | None =
       name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
       args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
         checkpoint, of a run that names none; sampled; allow, what files may name.
-      like: whose game it is going to play.
+      like: players whose game it is going to play.
 
     Raises:
       UserError: there is no such player, or it plays another game.
@@ -157,7 +157,7 @@ def _loaded(
         greedy = policy.config.evaluate.greedy and not sampled
         called = spec.text if spec.kind == ZOO else file.stem
         return FoundPlayers([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
-    name, own = _run(spec)
+    name, own = run_of(spec)
     run = load_run(name, own or checkpoint, allow, overrides)
     player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
     names = seed_names(f"{run.name}@{run.update}" if update else run.name, len(run.params))
@@ -165,8 +165,8 @@ def _loaded(
     return FoundPlayers(players, run.config, run.env, run, trained=True)
 
 
-def _run(spec: PlayerSpec) -> tuple[str, str]:
-    """The run that a specification names, and its checkpoint, "" for the newest."""
+def run_of(spec: PlayerSpec) -> tuple[str, str]:
+    """The run that a specification names, and its checkpoint, "" for the newest. Raises UserError for other kinds."""
     if spec.kind not in (RUN, BARE):
         raise UserError(f"{spec.text!r} plays at the tables of `jaxrl serve` alone: name a run, zoo:NAME or bot:NAME.")
     return (spec.name, spec.checkpoint) if spec.kind == RUN else split_checkpoint(spec.name)
@@ -175,7 +175,7 @@ def _run(spec: PlayerSpec) -> tuple[str, str]:
 def find_players(
     texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
 ) -> FoundPlayers:
-    """All players of a tournament as one; players of equal networks are one program.
+    """All players of a tournament; players of equal networks share one program.
 
     Args:
       texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", "zoo:NAME", the
@@ -225,8 +225,8 @@ def _is_bot(spec: PlayerSpec) -> bool:
 def _all_trained(
     spec: PlayerSpec, sampled: bool, allow: Collection[str], overrides: Sequence[str]
 ) -> list[FoundPlayers]:
-    """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
-    name, checkpoint = ("", "") if _policy_file(spec) else _run(spec)
+    """The checkpoints of "RUN", "RUN@UPDATE", "RUN@best" or "RUN@all", or the policy file."""
+    name, checkpoint = ("", "") if _policy_file(spec) else run_of(spec)
     if checkpoint != ALL_CHECKPOINTS:
         return [_trained(spec, "newest", allow, overrides, sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()

@@ -1,4 +1,4 @@
-"""Who acts: bots, networks, searches and exported policies are one type, and sit in any seat of any match.
+"""Players: bots, networks, searches and exported policies have one type, and can hold any seat of any match.
 
 A player is some parameters and pure functions of them, of one game. What it carries from one of a seat's decisions to
 the next is its *memory*: any pytree of arrays whose structure, shapes and dtypes never change, one for each game and
@@ -18,17 +18,17 @@ from jaxrl.players.spec import refuse_searcher
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
 from jaxrl_envs.shared.errors import UserError, nearest
 
-MAX_STEPS = 20_000  # a game longer than this does not end
+MAX_STEPS = 20_000  # a longer game counts as one that does not end
 
 Init = Callable[[PyTree, State, jax.Array, Key], PyTree]
-"""(params, state, seat i32[], key) -> the memory of the player in that seat before its first action. A match of live
-games (`jaxrl.matches.remote`) knows no first state: there it is the seat's first question, public fields only."""
+"""(params, state, seat i32[], key) -> the memory of the player in that seat before its first action. Matches of
+remote games (`jaxrl.matches.remote`) have no first state: there it is the seat's first question, public fields only."""
 
 Act = Callable[[PyTree, PyTree, State, Key], tuple[jax.Array, PyTree]]
 """(params, memory, state, key) -> a legal action for the seat asked, i32[], and its memory afterwards.
 
 In a simultaneous game all seats are asked: the memory has a leading axis [P], one for each, and the actions are i32[P];
-those of seats that somebody else holds are not heard."""
+those of seats that the player does not hold are ignored."""
 
 Observe = Callable[[PyTree, PyTree, State, jax.Array, State, jax.Array, Key], PyTree]
 """(params, memory, before, action, after, seat, key) -> the memory of a seat after a step of a running game, by any.
@@ -51,17 +51,17 @@ def no_memory(params: PyTree, state: State, seat: jax.Array, key: Key) -> PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """Somebody at the table.
+    """A player: pure functions and their parameters.
 
     Attributes:
       name: for tables.
-      act: how it chooses. Players with the same function are one program with different parameters.
+      act: chooses its actions. Players with the same function are one program with different parameters.
       params: its parameters, None for a bot.
-      init: how it begins to remember.
-      observe: what it remembers of every step by anybody, None if its memory changes only where it acts.
+      init: makes its first memory.
+      observe: updates its memory after a step by any seat; None if its memory changes only where it acts.
       bot: its name in `Env.bots`, empty for others.
-      odds: the probabilities of its actions, None if it cannot tell; for people.
-      value: what it expects, None if it cannot tell.
+      odds: the probabilities of its actions, for people; None if it has none.
+      value: its value estimate; None if it has none.
       discount: of those values, for each decision of the seat.
     """
 
@@ -84,7 +84,7 @@ def bot_player(env: Env, name: str) -> Player:
     """The scripted player `name` of a game.
 
     Raises:
-      UserError: there is none, with the nearest name.
+      UserError: there is no such bot; the message names the nearest one.
     """
     refuse_searcher(name, "here")
     if name not in env.bots:

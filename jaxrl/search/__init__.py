@@ -1,8 +1,7 @@
-"""Search at play time: a policy looks ahead before it moves, in worlds that its seat cannot tell from the real one.
+"""Search at play time: determinized look-ahead over worlds that are consistent with what the seat has seen.
 
 A search player is an ordinary player (`jaxrl.players.player`) with a memory. When it is asked, it draws worlds
-(`belief`),
-tries its actions in all of them by playing the games on (`halving`) or by growing a tree in each (`tree`), and takes
-the best one. Its own moves in these games are those of its policy, everybody else's are those of a *model*
-(`policies`). No game is known here: the contract of `jaxrl_envs.contract.env` says all that is needed.
+(determinizations, `belief`), evaluates its actions in all of them by playouts with sequential halving (`halving`) or by
+a tree in each (`tree`), and takes the best one. In simulated games its own moves are those of its policy, and the other
+seats' moves are those of an opponent *model* (`policies`). Search uses the contract `jaxrl_envs.contract.env` alone.
 """

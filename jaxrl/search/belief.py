@@ -1,14 +1,14 @@
-"""What a seat believes about what it cannot see: particles, kept and weighed during the game.
+"""A seat's belief about hidden information: a particle filter over worlds, updated during the game.
 
-A particle is a state that looks to the seat like the real one. After every step each particle takes the same step; it
-is weighed by how likely the model of the others was to choose the seen action there, and what the step made visible is
-taken over from the real state (`Env.reconcile`). A model with a memory is asked with an empty one: what it would
-remember is kept in no particle. Nothing else of the real state is read, so a belief knows no more than its seat. See
-Doucet & Johansen 2009, "A tutorial on particle filtering and smoothing".
+A particle is a state that the seat cannot tell from the real one. After every step each particle takes the same step;
+its weight is multiplied by the likelihood of the observed action under the opponent model, and what the step revealed
+is copied from the real state (`Env.reconcile`). A recurrent model is asked with an empty memory, because particles do
+not store one. Nothing else of the real state is read, so a belief knows no more than its seat. See Doucet & Johansen
+2009, "A tutorial on particle filtering and smoothing".
 
-Where each of the others may be one of T types of players (`Lineup.types`), every particle also says how likely each
-type is, given all that was chosen if that particle is the real world. This is Bayes' rule, exact for the particles that
-there are: only worlds are sampled, types are summed over (Rao-Blackwellised; section 4.6 there).
+If each of the other seats may be one of T types of players (`Lineup.types`), every particle also holds the posterior of
+the types, given the observed actions and the particle's world. It is exact by Bayes' rule: only worlds are sampled,
+types are summed over (Rao-Blackwellised; section 4.6 there).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -27,40 +28,39 @@ from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
 from jaxrl_envs.shared import card_beliefs
 from jaxrl_envs.shared.errors import UserError
 
-DEAD = -1e30  # the log weight of a particle that cannot be the real world
+DEAD = -1e30  # the log weight of a particle that contradicts the observations
 Believe = Callable[[PyTree, PyTree], jax.Array]
-MIN_EFFECTIVE_SHARE = 0.5  # particles are drawn anew when their effective number falls below this share
+MIN_EFFECTIVE_SHARE = 0.5  # particles are resampled when their effective sample size falls below this share
 
 
 @struct.dataclass
 class BeliefMemory:
-    """What a searching seat keeps during one game. K particles, P seats, T types of players."""
+    """The memory of a searching seat during one game. K particles, P seats, T types of players."""
 
     seat: jax.Array  # i32[]
     returns: jax.Array  # f32[P], earned so far
-    own: PyTree  # of its policy, after its decision before
+    own: PyTree  # of its policy, after its last decision
     particles: State | None  # K states, None without a belief
     log_weights: jax.Array  # f32[K], normalised
-    types: jax.Array  # f32[K, P, T], log-probabilities of the type that holds a seat, in the world of each particle
+    types: jax.Array  # f32[K, P, T], log-posterior of the type of each seat, by particle
 
     @property
     def posterior(self) -> jax.Array:
-        """f32[P, T]: how likely each seat is held by each type."""
+        """The posterior of the types that hold each seat, f32[P, T]."""
         return jnp.einsum("k,kpt->pt", jnp.exp(self.log_weights), jnp.exp(self.types))
 
 
 @dataclasses.dataclass(frozen=True)
 class Belief:
-    """The rules of a belief.
+    """A belief over the worlds of one game: how it begins, how it is updated, and how worlds are drawn.
 
     Attributes:
-      lineup: the game, and the model of how the others choose.
+      lineup: the game, and the opponent model.
       particles: K; 0 keeps none.
-      doubt: the share of the others' choices that are uniformly random for all that the model knows.
-      batch: particles to be weighed side by side.
-      believe: (parameters, observation) -> odds of who holds what is hidden, see `jaxrl_envs.shared.card_beliefs`;
-      worlds are then
-        drawn by them.
+      doubt: the share of the others' actions that is assumed to be uniformly random.
+      batch: particles that are weighed side by side.
+      believe: a learned belief: (parameters, observation) -> odds of where hidden cards are, see
+        `jaxrl_envs.shared.card_beliefs`; worlds are then drawn by these odds.
     """
 
     lineup: Lineup
@@ -114,8 +114,8 @@ class Belief:
     def worlds(
         self, params: SearchParams, state: State, memory: BeliefMemory, key: Key, count: int
     ) -> tuple[State, jax.Array]:
-        """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight, and who holds the
-        seats there, by number of type: i32[count, P]."""
+        """Draws `count` equally weighted worlds from the belief of `memory.seat`, in random order, and the types that
+        hold the seats there, i32[count, P]."""
         if memory.particles is None:
             deal = self._dealer(params, state, memory.seat)
             worlds = jax.vmap(lambda k: self._chosen(params, memory.seat, deal, k))(jax.random.split(key, count))
@@ -127,17 +127,18 @@ class Belief:
         return self._reconciled(chosen, state, memory.seat, luck_key)[0], types
 
     def permuted(self, state: State, seat: jax.Array, key: Key) -> State:
-        """One uniformly drawn world. Raises UserError if the game cannot draw it."""
+        """Draws one world uniformly. Raises UserError if the game cannot draw it."""
         world = self.env.permute_hidden(state, seat, key)
         if world is None:
             raise UserError(
-                f"{self.env.id} cannot be searched: it does not say what a seat cannot see. If that is nothing, set "
+                f"{self.env.id} cannot be searched: it does not say what a seat cannot see. If nothing is hidden, set "
                 "perfect_information = True in the game; else write permute_hidden."
             )
         return self._seen(world)
 
     def _dealer(self, params: SearchParams, state: State, seat: jax.Array) -> Callable[[Key], State]:
-        """Draws worlds: uniformly, or as the learnt belief has it, which is asked once for all of them."""
+        """A function that draws worlds: uniformly, or from the learned belief, which is evaluated once for all of
+        them."""
         if self.believe is None:
             return lambda key: self.permuted(state, seat, key)
         observation = self.env.observe(state, seat)
@@ -152,7 +153,7 @@ class Belief:
         return deal
 
     def _chosen(self, params: SearchParams, seat: jax.Array, deal: Callable[[Key], State], key: Key) -> State:
-        """A world in which the others have chosen in secret as the model of them would with their cards there."""
+        """Draws a world in which the opponent model has made the others' secret choices from their cards there."""
         draw_key, choice_key = jax.random.split(key)
         model, its_params = self.lineup.others(params)
 
@@ -163,7 +164,7 @@ class Belief:
         return self._seen(self.env.with_secret_choices(world, seat, choose, choice_key))
 
     def _seen(self, world: State) -> State:
-        """A world with the observation of the seat asked there, which may be another one than in the real state."""
+        """The world with the observation of the seat asked there, which may differ from the real state's."""
         return world.replace(observation=self.env.observe(world, world.current_player))
 
     # ---- the filter -----------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class Belief:
         return jax.vmap(one)(particles, jax.random.split(key, count))
 
     def _weigh(self, params: SearchParams, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
-        """Log-likelihoods f32[C, K, T] of the seen actions in the particles of C games."""
+        """Log-likelihoods of the observed actions in the particles of C games, f32[C, K, T]."""
 
         def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
             likelihood = self.lineup.likelihoods(params, particle, action, key)
@@ -197,8 +198,8 @@ class Belief:
     def _move(
         self, memory: BeliefMemory, gained: jax.Array, actor: jax.Array, action: jax.Array, after: State, key: Key
     ) -> BeliefMemory:
-        """The particles of one game after a step of `actor` (i32[]), weighed by f32[K, T] log-likelihoods and drawn
-        anew if need be."""
+        """Moves the particles of one game along a step of the seat `actor` (i32[]), reweighs them by log-likelihoods
+        `gained` f32[K, T], and resamples them where their effective sample size is small."""
         step_key, reconcile_key, draw_key, fresh_key = jax.random.split(key, 4)
         assert memory.particles is not None
         legal = jax.vmap(self.env.is_legal, in_axes=(0, None))(memory.particles, action)
@@ -217,7 +218,8 @@ class Belief:
         uniform = jnp.full_like(weights, -jnp.log(self.particles))
         degenerate = effective < MIN_EFFECTIVE_SHARE * self.particles
         kept, weights = select(degenerate, (redrawn, uniform), ((particles, types), weights))
-        # Where none is left, worlds are drawn anew; of types what was heard in the old ones stays, this move included.
+        # If no particle survives, new worlds are drawn; the marginal posterior of the types is kept, this action
+        # included.
         heard = memory.replace(log_weights=jax.nn.log_softmax(memory.log_weights + likelihood), types=types).posterior
         fresh = self._fresh(after, memory.seat, fresh_key), jnp.broadcast_to(jnp.log(heard), types.shape)
         (particles, types), weights = select(jnp.any(alive), (kept, weights), (fresh, uniform))
@@ -225,7 +227,7 @@ class Belief:
 
 
 def can_believe(env: Env) -> bool:
-    """Whether a game implements what a belief needs: `permute_hidden` and `reconcile`."""
+    """Whether a game implements what a particle filter needs: `permute_hidden` and `reconcile`."""
 
     def ask(key: Key) -> bool:
         state = env.init(key)
@@ -237,7 +239,9 @@ def can_believe(env: Env) -> bool:
 
 
 def resample(log_weights: jax.Array, key: Key, count: int) -> jax.Array:
-    """Systematic resampling: i32[count] indices, each particle as often as its share of f32[K] weights, up to one."""
+    """Systematic resampling: indices i32[count], in which each particle occurs count times its share of the weights
+    f32[K], rounded up or down."""
+    chex.assert_rank(log_weights, 1)
     cumulative = jnp.cumsum(jax.nn.softmax(log_weights))
     points = (jnp.arange(count) + jax.random.uniform(key)) / count * cumulative[-1]
     index = jnp.searchsorted(cumulative, points, side="right")

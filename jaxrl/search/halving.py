@@ -1,8 +1,9 @@
-"""Sequential halving at the root: all actions race in the same worlds, and the slower half drops out of each round.
+"""Sequential halving at the root: all actions are simulated in the same worlds, and each round keeps the better half.
 
 Karnin et al. 2013, "Almost optimal exploration in multi-armed bandits"; Danihelka et al. 2022, "Policy improvement by
-planning with Gumbel" use it at the root of a tree. Here every simulation is a whole game. In a round all actions in the
-race meet the same worlds and the same luck (common random numbers), so that differences show early.
+planning with Gumbel" use it at the root of a tree. Here every simulation is a whole game. In a round all remaining
+actions meet the same worlds and the same chance events (common random numbers), which reduces the variance of their
+differences.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Key, State, is_over
 
-OUT = -1e30  # the score of an action out of the race
+OUT = -1e30  # the score of an eliminated action
 
 
 class Race(NamedTuple):
-    """The state of the race in C games."""
+    """Results of the simulations so far, in C games."""
 
     total: jax.Array  # f32[C, A], sums of results
     games: jax.Array  # f32[C, A], simulated games
 
 
 def rounds_and_slots(settings: SearchSettings) -> tuple[int, int]:
-    """How many rounds a race has, and simulated games in each; together at most `settings.simulations`."""
+    """The number of rounds, and of simulated games in each; together at most `settings.simulations`."""
     rounds = max(1, min(settings.rounds, settings.simulations // 8))
     return rounds, settings.simulations // rounds
 
 
 def survivors(first: jax.Array, number: jax.Array | int, rounds: int) -> jax.Array:
-    """i32[...]: how many of `first` actions run in round `number`: from all in the first to two in the last."""
+    """The number of actions left in round `number`, i32[...]: all `first` ones in the first round, two in the last."""
     share = number / max(rounds - 1, 1)
     first_f = jnp.maximum(first, 1).astype(jnp.float32)
     left = jnp.ceil(first_f * (2.0 / first_f) ** share - 1e-3).astype(jnp.int32)
@@ -63,7 +64,7 @@ def halving_plan(
     prior = jax.nn.log_softmax(logits)
     legal = state.legal_action_mask
     first = jnp.minimum(jnp.sum(legal, axis=1), min(settings.candidates, slots)).astype(jnp.int32)
-    # Equal priors are tried in random order, so that a small field does not favour low numbers.
+    # Equal priors are tried in random order, so that few candidates do not favour low action numbers.
     dither = 1e-3 * jax.vmap(lambda k: jax.random.uniform(k, legal.shape[1:]))(keys[:, 2])
     order = _rank(jnp.where(legal, prior + dither, OUT))
     race = Race(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
@@ -78,7 +79,7 @@ def halving_plan(
         race, used = _run(
             lineup, guide, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots
         )
-        # The race goes on among those that ran: an action that dropped out does not come back.
+        # Only actions of this round go on: an eliminated action does not come back.
         ran = order < field[:, None]
         score = _mean(race) + settings.prior * prior
         return race, _rank(jnp.where(ran, score, OUT)), used
@@ -89,7 +90,7 @@ def halving_plan(
 
 
 def _rank(score: jax.Array) -> jax.Array:
-    """i32[C, A]: the place of every action, 0 = the highest score."""
+    """The rank of every action, i32[C, A]; 0 = the highest score."""
     return jnp.argsort(jnp.argsort(-score, axis=1, stable=True), axis=1).astype(jnp.int32)
 
 

@@ -1,20 +1,21 @@
-"""What a search makes of the results of its simulated games: the move that is played, and an improved policy."""
+"""Plans: the action and the improved policy that a search derives from the results of its simulated games."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from jaxrl.networks import distributions
 
-STEEPEST = 2.0**14  # logits of a result of 1, where the results reach from 0 to 1: as good as the bare maximum
+STEEPEST = 2.0**14  # logits per unit of result, scaled to [0, 1]: in effect the maximum
 HALVINGS = 40  # of that interval
 
 
 class SearchPlan(NamedTuple):
-    """What a search found for one decision."""
+    """The result of a search for one decision."""
 
     action: jax.Array  # i32[]
     policy: jax.Array  # f32[A], an improved policy: the network's, shifted by the results
@@ -25,20 +26,22 @@ class SearchPlan(NamedTuple):
 def improve(
     logits: jax.Array, legal: jax.Array, mean: jax.Array, tried: jax.Array, scale: float
 ) -> tuple[jax.Array, jax.Array]:
-    """The network's policy shifted by what the search found.
+    """Improves the network's policy by the results of the search.
 
-    An action that was not tried is worth what the tried ones are worth to the network's policy.
+    An action that was not tried gets the mean result of the tried ones under the network's policy.
 
     Args:
       logits: f32[C, A], of the network.
       legal: bool[C, A].
-      mean: f32[C, A], the mean result of every action that was tried (bool[C, A]).
-      tried: see `mean`.
-      scale: how far a result of 1 more than that shifts a logit.
+      mean: f32[C, A], the mean result of every action that was tried.
+      tried: bool[C, A].
+      scale: the shift of a logit for a result that is 1 above that mean.
 
     Returns:
-      What every action is worth and the improved policy, f32[C, A] each.
+      The completed results and the improved policy, f32[C, A] each.
     """
+    chex.assert_rank(logits, 2)
+    chex.assert_equal_shape((logits, legal, mean, tried))
     share = jax.nn.softmax(distributions.mask_logits(logits, tried), axis=1)
     rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
     results = jnp.where(tried, mean, rest)
@@ -48,11 +51,11 @@ def improve(
 def near_policy(
     plan: SearchPlan, logits: jax.Array, legal: jax.Array, results: jax.Array, kl: float, chance: jax.Array
 ) -> SearchPlan:
-    """The plan with a move drawn from the best distribution that stays near the policy, which is then its `policy`.
+    """Replaces the plan's action by one drawn from the best policy within a KL ball around the prior policy.
 
     Of all distributions with a KL divergence of at most `kl` from the policy pi, pi exp(Q / temperature) has the
-    highest expected result; the temperature is found by bisection. Results are noisy, and everybody else expects a
-    player who plays like the policy: Jacob et al. 2022, https://arxiv.org/abs/2112.07544; Sokota et al. 2023,
+    highest expected result; the temperature is found by bisection. Results are noisy, and the opponent model
+    expects a player close to the policy: Jacob et al. 2022, https://arxiv.org/abs/2112.07544; Sokota et al. 2023,
     https://arxiv.org/abs/2304.13138.
 
     Args:
@@ -63,6 +66,7 @@ def near_policy(
       kl: nats, above 0.
       chance: f32[C], uniform in [0, 1).
     """
+    chex.assert_equal_shape((logits, legal, results))
     prior = jax.nn.log_softmax(distributions.mask_logits(logits, legal))
     least = jnp.min(jnp.where(legal, results, jnp.inf), axis=1, keepdims=True)
     most = jnp.max(jnp.where(legal, results, -jnp.inf), axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The search player: a player (`jaxrl.players.player`) that looks ahead."""
+"""The search player: a player (`jaxrl.players.player`) that chooses its actions by search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxrl_envs.shared.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """A search player's functions of one game; vmapped, only the games in which it has a choice cost anything."""
+    """A search for one game; under vmap only the games in which its seat has a choice are computed."""
 
     settings: SearchSettings
     lineup: Lineup
@@ -30,7 +30,7 @@ class Search:
     guide: Guide
 
     def player(self, name: str = "search", params: PyTree = None) -> Player:
-        """The search as a player, with `SearchParams`; it remembers what it believes after every step, if it does."""
+        """The search as a player with parameters `SearchParams`; its memory is its belief."""
         remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
         follows = remembers or self.settings.objective == "wins"
         return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update if follows else None)
@@ -40,7 +40,7 @@ class Search:
         return self.plan(params, memory, state, key).action, memory
 
     def plan(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> SearchPlan:
-        """Everything the search found; a forced move or another seat's turn is not searched."""
+        """The plan for the seat asked; a forced action or another seat's turn is not searched."""
         legal = state.legal_action_mask
         uniform = legal / jnp.sum(legal)
         forced = SearchPlan(
@@ -75,15 +75,16 @@ def make_search(
 
     Args:
       env: the game.
-      settings: see `SearchSettings`; without `Env.reconcile` the worlds are drawn anew at every move.
-      own: how the searching seat goes on in simulated games.
+      settings: see `SearchSettings`; without `Env.reconcile` new worlds are drawn at every move.
+      own: the policy of the searching seat in simulated games.
       guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
-      model: how all other seats play; None: like the searching seat. A model of several types is told by what it does.
-      believe: the learnt belief, where the settings ask for it.
+      model: the opponent model, for all other seats; None: like the searching seat. The type of a model of several
+        types is inferred from its actions.
+      believe: the learned belief, if the settings ask for it.
 
     Raises:
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
-        is hidden, wins are wanted in a one-seat game, or a standing that it does not know.
+        is hidden, the objective is "wins" in a one-seat game, or "standing" in a game without `Env.standing`.
     """
     if env.host and env.game.remote:  # type: ignore[attr-defined]  # a HostEnv
         raise UserError(
@@ -95,7 +96,7 @@ def make_search(
     if env.num_sides < env.num_players:
         raise UserError(f"{env.id} has sides of several seats: search is for games in which each plays alone.")
     if settings.objective == "wins" and env.num_players < 2:
-        raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
+        raise UserError(f"{env.id} has one seat: search for the objective 'return', there is no opponent to beat.")
     if settings.objective == "standing" and not judges(env):
         raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
     if (settings.belief == LEARNED) != (believe is not None):
@@ -107,7 +108,7 @@ def make_search(
         belief = dataclasses.replace(belief, particles=0)
     if lineup.types > 1 and not belief.particles:
         raise UserError(
-            f"{env.id}: which bot somebody is can be heard only in worlds that are carried over from move to move "
+            f"{env.id}: the type of an opponent can be inferred only in worlds that are carried over from move to move "
             "(Env.reconcile, at least one particle, no learned belief): name the model of the others instead."
         )
     return Search(settings, lineup, belief, guide)

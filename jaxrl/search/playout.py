@@ -1,7 +1,7 @@
-"""Games played on from many worlds at once, to the end or until the searching seat is asked again.
+"""Playouts from many worlds at once, to the end of the game or until the searching seat is asked again.
 
-Everything here works on a batch of N games explicitly rather than under `jax.vmap`: then a branch that no game needs
-(the network, while all games wait for the other seat) is really left out.
+All functions take a batch of N games explicitly instead of running under `jax.vmap`, so that a branch which no game
+needs (the network, while the other seat is asked in all games) is skipped.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -22,9 +23,9 @@ TO_THE_END = -1
 
 @dataclasses.dataclass(frozen=True)
 class Lineup:
-    """A game and who plays it: one seat's own policy, and the model of all other seats (None: that policy too).
+    """A game and its policies: that of the searching seat, and the opponent model (None: the same policy).
 
-    A model of several types (`PlayoutPolicy.types`) leaves one more to the own policy: the last.
+    With a model of several types (`PlayoutPolicy.types`) the own policy is one more type, the last.
     """
 
     env: Env
@@ -32,16 +33,16 @@ class Lineup:
     model: PlayoutPolicy | None
 
     def others(self, params: SearchParams) -> tuple[PlayoutPolicy, PyTree]:
-        """Who moves for the other seats, and with which parameters."""
+        """The policy of the other seats, and its parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
     @property
     def types(self) -> int:
-        """T, the number of players that each of the others may be."""
+        """T, the number of types of players that each of the other seats may be."""
         return 1 + self.model.types if self.model is not None else 1
 
     def likelihoods(self, params: SearchParams, state: State, action: jax.Array, key: Key) -> jax.Array:
-        """f32[T]: how likely each of them is to choose `action` (i32[]) in a state; see `PlayoutPolicy`."""
+        """The likelihood of `action` (i32[]) in a state under each type, f32[T]; see `PlayoutPolicy`."""
         policy, its_params = self.others(params)
         likely = jnp.atleast_1d(policy.likelihood(its_params, state, action, key))
         if self.types == 1:
@@ -49,8 +50,8 @@ class Lineup:
         return jnp.append(likely, self.own.likelihood(params.own, state, action, key))
 
     def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
-        """i32[N, P], who holds the seats by their places in `Env.bots`, if a host game can play them all inside its
-        engine, else None; seat[i] is the searching one."""
+        """The bots that hold the seats, i32[N, P] numbers in `Env.bots`, if a host game can play them all inside its
+        engine, else None; `seat` i32[N] are the searching seats."""
         policy, its_params = self.others(params)
         if not self.env.host or self.own.bot is None or policy.bot is None:
             return None
@@ -67,8 +68,8 @@ class Lineup:
         types: jax.Array | None = None,
     ) -> list[PyTree]:
         """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
-        simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty, or say of which
-        type they are: i32[N, P]."""
+        simulated games begin: that of the searching seat is `own` [N, ...], the others' are unknown and start empty,
+        or are their types i32[N, P]."""
         seats = jnp.arange(self.env.num_players)
 
         def empty(policy: PlayoutPolicy, its_params: PyTree) -> PyTree:
@@ -82,20 +83,20 @@ class Lineup:
 
 
 def of_seat(memory: PyTree, seat: jax.Array) -> PyTree:
-    """[N, ...] of [N, P, ...]: the memories of `seat` i32[N]."""
+    """Selects the memories of `seat` (i32[N]), [N, ...], from those of all seats, [N, P, ...]."""
     return jax.tree.map(lambda leaf: leaf[jnp.arange(seat.shape[0]), seat], memory)
 
 
 def put(memory: PyTree, seat: jax.Array, new: PyTree) -> PyTree:
-    """[N, P, ...] with `new` [N, ...] as the memories of `seat` i32[N]."""
+    """Replaces the memories of `seat` (i32[N]) in [N, P, ...] by `new`, [N, ...]."""
     return jax.tree.map(lambda leaf, value: leaf.at[jnp.arange(seat.shape[0]), seat].set(value), memory, new)
 
 
 class Playout(NamedTuple):
-    """N games that have been played on."""
+    """N simulated games."""
 
     state: State
-    returns: jax.Array  # f32[N, P], what every seat earned on the way
+    returns: jax.Array  # f32[N, P], rewards of every seat, summed
     memories: list[PyTree]  # see `Lineup.memories`
     time: jax.Array  # i32[], steps; 0 of games played inside an engine
 
@@ -106,7 +107,7 @@ def choose(
     """The next action of N games, i32[N], and the memories afterwards.
 
     Args:
-      lineup: who plays.
+      lineup: the policies.
       params: their parameters.
       state: N games.
       memories: see `Lineup.memories`.
@@ -150,12 +151,12 @@ def play_on(
     turns: int,
     in_part: bool = False,
 ) -> Playout:
-    """Carries out `action` in N games and plays them on.
+    """Takes `action` in N games and plays them on.
 
     Args:
-      lineup, params, state, memories, seat: see `choose`; the searching seat remembers what it sees in `state`.
+      lineup, params, state, memories, seat: see `choose`; the memory of the searching seat includes `state`.
       action: i32[N], the first action.
-      keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
+      keys: key[N], all the randomness; games with equal keys and worlds have equal chance events.
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
       in_part: whether the game also stops where another part of it begins (`Env.part`).
@@ -183,12 +184,12 @@ def play_on(
         def answer() -> tuple[jax.Array, list[PyTree]]:
             return choose(lineup, params, played.state, played.memories, seat, now[:, 0])
 
-        # The first action is carried out in here too, so that the rules are compiled once.
+        # The first action is taken inside the loop too, so that the rules are compiled once.
         first = played.time == 0
         chosen, memories = jax.lax.cond(first, lambda: (action.astype(jnp.int32), played.memories), answer)
         after = step(played.state, chosen, now[:, 1])
         rewards = after.rewards
-        if turns != TO_THE_END or in_part:  # a finished game stays as it is by itself, one that waits does not
+        if turns != TO_THE_END or in_part:  # a finished game does not change by itself, one that waits would
             moves = moves_on(played.state, left) | first
             rewards = jnp.where(moves[:, None], rewards, 0.0)
             left = left - (moves & (played.state.current_player == seat) & ~first)
@@ -200,7 +201,7 @@ def play_on(
 
 
 def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -> Playout:
-    """As `play_on`, by the engine of a game on the host with its own bots i32[N, P]."""
+    """Like `play_on`, inside the engine of a host game, by its own bots i32[N, P]."""
     end, returns = jax.vmap(env.play_on, in_axes=(0, 0, 0, 0, None, 0))(
         state, action, bots, seat, jnp.int32(turns), keys
     )
@@ -208,7 +209,9 @@ def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -
 
 
 def won(returns: jax.Array, seat: jax.Array) -> jax.Array:
-    """bool[N]: the return of `seat` (i32[N]) is above that of every other seat in f32[N, P] by more than rounding."""
+    """Whether the return of `seat` (i32[N]) exceeds that of every other seat by more than rounding, bool[N], from the
+    returns f32[N, P]."""
+    chex.assert_rank(returns, 2)
     own = jax.nn.one_hot(seat, returns.shape[-1], dtype=bool)
     best_other = jnp.max(jnp.where(own, -jnp.inf, returns), axis=-1)
     return compare(jnp.sum(jnp.where(own, returns, 0.0), axis=-1), best_other) > 0

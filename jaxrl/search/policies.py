@@ -1,7 +1,7 @@
-"""Who moves in a simulated game: policies that can also say how likely they were to choose an action.
+"""Policies of simulated games, which also give the likelihood of an action.
 
-What a policy remembers: the searching seat's goes on from its real decisions so far. What the others have seen is
-hidden from it, so they begin each simulated game with an empty memory, and remember what they decide there.
+The searching seat starts a simulated game from its real recurrent state. The other seats' states are unknown to it, so
+they start each simulated game with an empty memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Guide = Callable[[PyTree, PyTree, State], tuple[PyTree, jax.Array, jax.Array]]
 
 
 class PlayoutPolicy(NamedTuple):
-    """A player of simulated games; functions of one game."""
+    """A policy of simulated games; its functions take one game."""
 
     act: Act
 
@@ -39,16 +39,16 @@ class PlayoutPolicy(NamedTuple):
     """(params) -> i32[], its place in `Env.bots`; None for others than bots."""
 
     types: int = 0
-    """More than 0: it is one of so many players. Which one, i32[], is its memory, and its likelihood is that of each,
-    f32[types]."""
+    """If above 0, the policy is one of this many players: its memory is the number of the player, i32[], and its
+    likelihood that of each player, f32[types]."""
 
 
 class SearchParams(NamedTuple):
-    """What a search player is parametrised by."""
+    """The parameters of a search player."""
 
-    own: PyTree  # of the policy that moves for the searching seat, and of its guide
-    model: PyTree = None  # of the policy that moves for all others
-    belief: PyTree = None  # of the learnt belief
+    own: PyTree  # of the searching seat's policy, and of its guide
+    model: PyTree = None  # of the opponent model
+    belief: PyTree = None  # of the learned belief
 
 
 def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
@@ -56,20 +56,20 @@ def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
 
     Args:
       bot: (state, key) -> action.
-      draws: how often the bot is asked for one likelihood; it tells only what it does, not with which probability.
+      draws: calls of the bot to estimate one likelihood; it returns actions, not probabilities.
     """
     return act_policy(lambda params, memory, state, key: (bot(state, key), memory), draws)
 
 
 def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPolicy:
-    """The bot `names[index]`; its parameter is the index i32[], so that one program serves for all of them."""
+    """The bot `names[index]`; its parameter is the index, i32[], so that one program serves all bots."""
     play, places = env.bot_switch(tuple(names)), np.array([list(env.bots).index(name) for name in names], np.int32)
     policy = act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
     return policy._replace(bot=lambda index: jnp.asarray(places)[index])
 
 
 def types_policy(env: Env, names: Sequence[str], draws: int = 16) -> PlayoutPolicy:
-    """One of the bots `names`, of which only the moves tell which one it is; it takes no parameters."""
+    """One of the bots `names`, unknown which: its type is inferred from its actions. It takes no parameters."""
     one, odds = switch_policy(env, names, draws), env.bot_odds(names)
 
     def act(params: PyTree, which: jax.Array, state: State, key: Key) -> tuple[jax.Array, jax.Array]:
@@ -78,19 +78,19 @@ def types_policy(env: Env, names: Sequence[str], draws: int = 16) -> PlayoutPoli
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
         if odds is not None:
             return odds(state, action)
-        # With the same luck for all of them, what bots share is worked out once (`Env.bot_switch`).
+        # With the same key for all of them, what bots share is computed once (`Env.bot_switch`).
         return jax.vmap(one.likelihood, in_axes=(0, None, None, None))(jnp.arange(len(names)), state, action, key)
 
     return PlayoutPolicy(act, likelihood, lambda params, state, seat, key: jnp.int32(0), types=len(names))
 
 
 def named_policy(env: Env, name: str, draws: int = 2) -> PlayoutPolicy:
-    """The bot `name`, which takes no parameters; a game that plays its bots itself is told its place."""
+    """The bot `name`, which takes no parameters; its number serves games that play their bots themselves."""
     return bot_policy(env.bots[name], draws)._replace(bot=lambda params: jnp.int32(list(env.bots).index(name)))
 
 
 def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPolicy:
-    """Any player of which only the choice is known."""
+    """A policy from its `act` alone: likelihoods are estimated from `draws` actions."""
 
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
         keys, empty = jax.random.split(key, draws), memory(params, state, state.current_player, key)
@@ -104,7 +104,7 @@ def player_policy(player: Player, draws: int = 2) -> PlayoutPolicy:
     """A player of matches, with its parameters.
 
     Raises:
-      UserError: it remembers what others do, which nobody tells it in simulated games.
+      UserError: it has an `observe`, which is not called in simulated games.
     """
     if player.observe is not None:
         raise UserError(f"{player.name!r} remembers what others do: a search cannot take others for it, only for bots.")
@@ -133,8 +133,8 @@ def network_guide(network: Network) -> Guide:
 
 
 def bot_guide(bot: Bot) -> Guide:
-    """The prior of a search by a bot: its own choice half of the time, else any other. A bot that draws is asked with
-    one fixed key; its value is 0."""
+    """A prior from a bot: half of the probability on its action, the rest uniform over the others; the value is 0. A
+    random bot is asked with one fixed key."""
 
     def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
         mask = state.legal_action_mask
@@ -146,7 +146,7 @@ def bot_guide(bot: Bot) -> Guide:
 
 
 def no_guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
-    """Every legal action alike and a value of 0: for bots, which give no opinion."""
+    """A uniform prior over the legal actions and a value of 0."""
     del params
     mask = state.legal_action_mask
     return memory, distributions.mask_logits(jnp.zeros(mask.shape), mask), jnp.float32(0.0)

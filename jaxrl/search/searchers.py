@@ -1,9 +1,9 @@
-"""Reference searchers, `searcher-N`: yardsticks that know the rules of a game, and only what their seat may see.
+"""Reference searchers, `searcher-N`: fixed search players to compare with, which need no training.
 
-A searcher draws N worlds that its seat cannot tell from the real one, tries its actions in them, the better ones in
-more of them (`halving`), and lets the game's best bot play on for everybody (`Env.reference_bot`), to the end of the
-game or of the part of it that the game can judge (`Env.standing`). It learns nothing and remembers nothing: worlds are
-drawn anew at every move, as likely as the rules make them, whatever the bot would say about them.
+A searcher draws N worlds that are consistent with what its seat has seen, evaluates its actions in them by sequential
+halving (`halving`), and lets the game's best bot play all seats of the playouts (`Env.reference_bot`), to the end of
+the game or of the part of it that the game can judge (`Env.standing`). It learns and remembers nothing: new worlds are
+drawn uniformly at every move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BATCH = 8192  # simulated games side by side
 
 
 def reference_searcher(env: Env, worlds: int) -> Player:
-    """The searcher with so many worlds at each of its decisions.
+    """The searcher with this many worlds at each of its decisions.
 
     Raises:
       UserError: the game cannot be searched.

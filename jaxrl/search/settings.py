@@ -1,4 +1,4 @@
-"""What a search player can be told."""
+"""Settings of a search player."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class SearchSettings:
     Attributes:
       simulations: the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree,
         over all worlds).
-      planner: "halving" plays games to the end and halves the actions in the race; "tree" grows a tree in each world,
-        judged by the network.
+      planner: "halving" is sequential halving over playouts to the end of the game; "tree" grows a tree in each world,
+        with the network's values at its leaves.
       objective: "return" maximises the expected return, "wins" the share of games won (a draw is not a win), "standing"
-        what the game makes of the position where this part of it ends, such as a round (`Env.standing`, halving).
+        the game's own evaluation where this part of it ends, such as a round (`Env.standing`, halving).
       worlds: worlds drawn per move; 0 leaves it to the planner.
-      particles: worlds kept during the game and weighed by what the others did; 0 draws them anew at every move.
+      particles: worlds kept during the game and weighted by the others' actions; 0 draws new ones at every move.
       candidates: the most actions tried, the likeliest ones by the prior.
-      rounds: how often the race is narrowed (halving).
-      prior: how much the network's log-probability counts against the simulated results, in returns per nat.
-      depth: how many moves of its own the searching seat makes in a simulated game before the network judges the
-        position; 0: the games are played to the end (halving).
-      doubt: the share of the others' moves that the model does not explain; keeps a belief from being too sure.
-      belief: "uniform" draws worlds as the rules make them likely, and keeps `particles` where the game can; "learned"
-        draws them anew at every move by what a network guesses from what the seat has seen (`ppo.belief`).
+      rounds: rounds of sequential halving.
+      prior: weight of the network's log-probability beside the simulated results, in returns per nat.
+      depth: own moves of the searching seat in a simulated game before the network evaluates the position; 0: games
+        are played to the end (halving).
+      doubt: the share of the others' actions assumed to be uniformly random, which keeps a belief from overconfidence.
+      belief: "uniform" draws worlds uniformly, and keeps `particles` where the game can; "learned" draws new ones at
+        every move from a belief network (`ppo.belief`).
       kl: the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
-        divergence from the policy stays within so many nats (Jacob et al. 2022); None plays the best result.
+        divergence from the policy stays within this many nats (Jacob et al. 2022); None plays the best result.
       greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
       scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
       batch: simulated games side by side, which bounds the memory.

@@ -1,7 +1,7 @@
-"""Expensive work for some lanes of a batch: those that need it are gathered, in chunks of bounded memory.
+"""Expensive work for the lanes of a batch that need it: they are gathered, in chunks of bounded memory.
 
-Under `jax.vmap` a branch costs both of its sides in every lane. Half of the lanes of a match wait for somebody else,
-and many decisions leave no choice: a search must not be paid for there.
+Under `jax.vmap` a branch costs both of its sides in every lane. In half of the lanes of a match another seat
+is asked, and many decisions leave no choice: a search must cost nothing there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def where_needed(function: Callable[[PyTree, PyTree], PyTree], chunk: int) -> Ca
     """Makes a function of one lane, to be vmapped, from one of a whole batch of lanes.
 
     Args:
-      function: (shared, lanes) -> results; every leaf of `lanes` and of the results has a leading axis. What it gives
-        for one lane must not depend on the others.
+      function: (shared, lanes) -> results; every leaf of `lanes` and of the results has a leading axis. The
+        result of one lane must not depend on the others.
       chunk: the most lanes it is given at a time.
 
     Returns:

@@ -1,8 +1,8 @@
 """A tree in each world, grown by mctx: Gumbel MuZero over the seat's own decisions.
 
 Danihelka et al. 2022, "Policy improvement by planning with Gumbel", https://openreview.net/forum?id=bERaNdoegnO. An
-edge of the tree is an action of the searching seat and everything the others do until it is asked again, as the model
-plays them; the network gives priors and leaf values. Each world has its own tree (a batch of mctx); their results are
+edge of the tree is an action of the searching seat and the modelled actions of the others until it is asked again; the
+network gives priors and leaf values. Each world has its own tree (a batch of mctx); their results are
 averaged at the root, because the seat cannot tell the worlds apart (perfect-information Monte Carlo).
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -52,13 +53,13 @@ def tree_plan(
 
     def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, list, Key]):
         before, returns, memories, key = embedding
-        # The number of steps so far is folded into the key by every step, so equal paths have equal luck.
+        # Every step folds the number of steps into the key, so equal paths have equal chance events.
         end = play_on(lineup, params, before, memories, action, seats, key, turns=0)
         returns, over = returns + end.returns, is_over(end.state)
         own, *others = end.memories
         remembered, logits, value = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, of_seat(own, seats), end.state)
         reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
-        if settings.objective == "wins":  # on the scale of the network's value: a game that is not won is lost
+        if settings.objective == "wins":  # on the scale of the network's value: a draw counts as a loss
             reward = jnp.where(over, jnp.where(won(returns, seats), 1.0, -1.0), 0.0)
         output = mctx.RecurrentFnOutput(
             reward=jnp.where(is_over(before), 0.0, reward),
@@ -98,7 +99,8 @@ def _joined(
     settings: SearchSettings,
     chance: jax.Array,
 ) -> SearchPlan:
-    """The root of one decision from those of its W worlds: visits and values f32[C, W, A], mean weights f32[C, A]."""
+    """Merges the roots of W worlds into one plan: visits and values f32[C, W, A], mean weights f32[C, A]."""
+    chex.assert_equal_shape((visits, values))
     total = jnp.sum(visits, axis=1)
     mean = jnp.sum(visits * values, axis=1) / jnp.maximum(total, 1.0)
     results, policy = improve(logits, legal, mean, total > 0, settings.scale)

@@ -1,11 +1,11 @@
-"""Approximate exploitability: how much an opponent wins that is trained against a frozen policy and nothing else.
+"""Approximate exploitability: the gain of best responses, which are trained against a frozen policy alone.
 
 A *best response* is a new learner, alone at a table of copies of the frozen policy, which samples its actions at
-temperature 1. What it earns more than the policy itself in the same seats on the same deals is a lower bound of the
+temperature 1. Its gain over the policy itself in the same seats on the same deals is a lower bound of the
 policy's exploitability (in a symmetric zero-sum game of two: of half its NashConv, Lanctot et al. 2017,
-https://arxiv.org/abs/1711.00832); it is as tight as the learner is good: with as many decisions as the policy has had
-(`same_updates`) it says more than after a short training. Several best responses are trained side by side, from the
-policy's own parameters or from new ones, one is chosen on deals of its own, and that one is measured on others.
+https://arxiv.org/abs/1711.00832); the stronger the best response, the tighter the bound: with as many decisions as the
+policy has had (`same_updates`) it is tighter than after a short training. Several best responses are trained side by
+side, from the policy's own parameters or from new ones; one is chosen on some deals and measured on others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config
 from jaxrl.league.config import SELF, LeagueConfig, SeatMix
 from jaxrl.league.elo import points
-from jaxrl.league.pool import PRIOR_GAMES, deal_all_anew
+from jaxrl.league.pool import PRIOR_GAMES, redeal_all
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.deals import EXPLOIT_DEALS
 from jaxrl.matches.evaluate import Matchup
@@ -48,16 +48,16 @@ _STARTS = {POLICY: "its own parameters", SCRATCH: "new ones"}
 
 
 class Exploit(NamedTuple):
-    """A best response and what it wins against the policy."""
+    """A best response and its results against the policy."""
 
     params: PyTree  # of the best response, on the host
     gain: Estimate  # the approximate exploitability: its return minus that of the policy in its place
     returned: Estimate  # its return
     tally: GameTally  # its games
-    seed: int  # which of the best responses it is
-    lead: float  # rating points above the policy that its games show
-    start: str  # what it began with: `POLICY` or `SCRATCH`
-    fair: float  # the share of the games that an equal would win
+    seed: int  # the number of the best response
+    lead: float  # rating points above the policy, from its games
+    start: str  # its initial parameters: `POLICY` or `SCRATCH`
+    fair: float  # the share of the games that an equal player would win
 
     def scalars(self) -> dict[str, float]:
         """Metrics for the logs."""
@@ -103,13 +103,11 @@ class Exploiter:
           evaluation_env: the game in which they are measured.
 
         Raises:
-          UserError: nobody to play against, a Q network, a number of games that does not divide, or a memory where the
-            policy has one, or cannot have one.
+          UserError: a game of one side, a Q network, a number of games that does not divide, or `exploit.memory` for a
+            policy that is recurrent already or cannot be.
         """
         if env.num_sides < 2:
-            raise UserError(
-                f"{config.env.id} has one {env.side_name} only: there is nobody who could exploit its policy."
-            )
+            raise UserError(f"{config.env.id} has one {env.side_name} only: no opponent could exploit its policy.")
         self._settings, self._deals, self._seed = config.exploit, config.evaluate.deals, config.run.seed
         self._sides = env.num_sides
         self._program: Program = _make_program(config, env)
@@ -128,13 +126,13 @@ class Exploiter:
         return self.from_each_start(policy, update, seed)[0]
 
     def from_each_start(self, policy: PyTree, update: int, seed: int = 0) -> list[Exploit]:
-        """Trains best responses to a policy and measures the best from its own parameters and the best from new ones,
-        as far as there are both; the better of them comes first.
+        """Trains best responses to a policy and measures the best from each start (its own parameters, new ones); the
+        better of them comes first.
 
         Args:
           policy: its parameters.
           update: its number of updates, from which all randomness is derived.
-          seed: which of the policies trained side by side it is.
+          seed: the number of the policy among those trained side by side.
 
         Raises:
           UserError: a training diverged.
@@ -176,7 +174,7 @@ class Exploiter:
         return [self._train_side_by_side(policy, *one)[0] for one in zip(each, [[s] for s in scratch], strict=True)]
 
     def _train_side_by_side(self, policy: PyTree, seed: int, scratch: list[bool]) -> list[PyTree]:
-        """Some best responses, as many as the program has seeds; `scratch` tells which begin with new parameters."""
+        """Trains one best response for each seed of the program; `scratch` tells which begin with new parameters."""
         program, seeds = self._program, len(scratch)
         frozen = policy if seeds == 1 else jax.tree.map(lambda leaf: np.stack([leaf] * seeds), policy)
         state = insert_snapshot(program, program.init(seed), frozen, born=0)
@@ -188,8 +186,8 @@ class Exploiter:
         else:
             params = jax.tree.map(lambda new, old: np.where(_like(scratch, new), new, old), fresh, frozen)
         assert state.pool is not None  # `response_config` has a league
-        pool = deal_all_anew(state.pool)  # the games dealt so far are self-play
-        # Everything where the program leaves it too: another placement would be compiled for by itself.
+        pool = redeal_all(state.pool)  # the games dealt so far are self-play
+        # Placed as the program returns them: another placement would be compiled separately.
         places = program.shardings
         params, pool = distributed.place((params, pool), (places.learner.params, places.pool))
         learner = state.learner.replace(params=params)
@@ -220,7 +218,7 @@ def _play(matchup: Matchup, candidate: PyTree, policy: PyTree, *, greedy: bool) 
 
 
 def starts_of(settings: ExploitConfig) -> list[str]:
-    """What each of the best responses begins with."""
+    """The start of each best response."""
     if settings.memory or settings.start == SCRATCH:  # parameters of another network do not fit
         return [SCRATCH] * settings.seeds
     if settings.start == POLICY:
@@ -229,10 +227,10 @@ def starts_of(settings: ExploitConfig) -> list[str]:
 
 
 def same_updates(config: Config, env: Env, update: int) -> int:
-    """The updates after which a best response has decided as often as the policy itself had after `update` of its own.
+    """The updates after which a best response has made as many decisions as the policy had after `update` updates.
 
-    Counted are a learner's own decisions, as its configuration says who holds the seats (the mean where that is drawn):
-    in self-play every seat is the policy's, a best response has one side.
+    A learner's own decisions count, by the seats that its configuration gives it (the mean if they are drawn): in
+    self-play every seat is the policy's, a best response has one side.
     """
     mine = update * config.batch_size * _own_share(config, env)
     response = response_config(config, env)
@@ -240,7 +238,7 @@ def same_updates(config: Config, env: Env, update: int) -> int:
 
 
 def _own_share(config: Config, env: Env) -> float:
-    """The share of the decisions that are the learner's."""
+    """The learner's share of the decisions."""
     league, sides = config.league, env.num_sides
     if league.opponents:
         alone = (league.self_play if len(league.opponents) > 1 else 1.0) if SELF in league.opponents else 0.0
@@ -251,7 +249,7 @@ def _own_share(config: Config, env: Env) -> float:
 
 
 def lead(tally: GameTally, sides: int) -> float:
-    """Rating points by which somebody is above those who hold all other sides, some games being imagined as even."""
+    """Rating points above the holder of all other sides, with `PRIOR_GAMES` even games added."""
     won, even = tally.wins + tally.draws / 2, 1 / sides
     return points((won + even * PRIOR_GAMES) / (tally.games + PRIOR_GAMES)) - points(even)
 
@@ -263,7 +261,7 @@ def _progress(done: int, total: int, seeds: int, seconds: float) -> str:
 
 
 def _like(flags: list[bool], leaf: np.ndarray) -> np.ndarray:
-    """bool[S, 1, ...] with as many axes as `leaf`."""
+    """`flags` as bool[S, 1, ...] with the rank of `leaf`."""
     return np.reshape(flags, (-1, *[1] * (leaf.ndim - 1)))
 
 

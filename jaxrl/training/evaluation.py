@@ -1,5 +1,5 @@
-"""Evaluations of a training: quick ones on its way, on deals of their own, for the logs, the best checkpoint, the pool
-and the curriculum; and the last one."""
+"""Evaluations of a training: quick ones along the way, on separate deals, for the logs, the best checkpoint, the pool
+and the curriculum; and the final one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jaxrl_envs.contract.env import Env
 
 
 class Evaluated(NamedTuple):
-    """What one evaluation found."""
+    """The results of one evaluation."""
 
     row: dict[str, float]  # for the logs
     score: float  # of `evaluate.best_by`, mean over seeds; higher is better
@@ -43,7 +43,7 @@ class TrainingEvaluation:
         """Compiles nothing yet.
 
         Args:
-          config: its section `evaluate` says what is played and what counts.
+          config: of the training; its section `evaluate` is read.
           env: the game as it is evaluated.
           player: the policy; its parameters come with each call.
           opponents: bots.
@@ -77,14 +77,14 @@ class TrainingEvaluation:
     def keep_replays(
         self, folder: Path, found: Evaluated, players: Sequence[Player], update: int, best: int | None
     ) -> None:
-        """Writes the highlights of an evaluation as replays, beside those of the evaluations before that are kept: as
-        many as checkpoints, and the best one.
+        """Writes the highlights of an evaluation as replays, and removes those of older evaluations whose checkpoints
+        are not kept.
 
         Args:
           folder: of the replays of the run.
-          found, players: the evaluation, and whose it was.
-          update: after which it was.
-          best: after which the best one was.
+          found, players: the evaluation, and its players.
+          update: of the evaluation.
+          best: update of the best evaluation.
         """
         if self._recorder is None or not distributed.is_rank0():
             return
@@ -92,7 +92,9 @@ class TrainingEvaluation:
         with _if_possible(folder):
             write_replays(folder / f"{update:08d}", replays)
             numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-            past = [number for number in numbers if number <= update]  # later ones are of a future that will not be
+            past = [
+                number for number in numbers if number <= update
+            ]  # later ones belong to a continuation that was discarded
             for number in set(numbers) - {*past[-self._config.train.keep :], best}:
                 shutil.rmtree(folder / f"{number:08d}", ignore_errors=True)
 
@@ -100,13 +102,13 @@ class TrainingEvaluation:
 def final_evaluation(
     run: TrainedRun, players: Sequence[Player], before: TrainingEvaluation, directory: RunDirectory
 ) -> list[Row]:
-    """Measures a final policy on fresh deals, prints the table and keeps it in evaluation.json, and its highlights as
-    replays.
+    """Evaluates the final policy on fresh deals, prints the table, appends it to evaluation.json, and keeps highlights
+    as replays.
 
     Args:
-      run: what was trained.
+      run: the trained run.
       players: its seeds.
-      before: the evaluations on the way: who is met, and the programs of replays.
+      before: the evaluations along the way, with the opponents and the programs of replays.
       directory: of the run.
     """
     settings, env = run.config.evaluate, run.env
@@ -134,7 +136,7 @@ def final_evaluation(
 
 @contextlib.contextmanager
 def _if_possible(folder: Path) -> Iterator[None]:
-    """Replays that cannot be written are told of: nothing that is learnt depends on them."""
+    """Warns if replays cannot be written: the training does not depend on them."""
     try:
         yield
     except OSError as error:
@@ -142,7 +144,7 @@ def _if_possible(folder: Path) -> Iterator[None]:
 
 
 def score(rows: Sequence[Row], best_by: str) -> float:
-    """What `evaluate.best_by` makes of one candidate's tables; higher is better."""
+    """The score of one candidate by `evaluate.best_by`; higher is better."""
     total = overall(rows)
     if best_by == "return" or total is None:
         return float(np.mean([row.samples.candidate["return"].mean() for row in rows]))

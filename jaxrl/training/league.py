@@ -1,8 +1,7 @@
-"""What a training does with its league between two compiled calls: exploiters join it, and it is shown.
+"""The league between two compiled calls of a training: exploiters join it, and its members are shown.
 
 Main agents and exploiters take turns: every `exploit.every` updates the main agent rests while exploiters are trained
-against it alone (`jaxrl.training.best_response`). The best one joins the pool, so that from then on the main agent
-meets it.
+against it alone (`jaxrl.training.best_response`). The best one joins the pool as an opponent.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from jaxrl.training.state import TrainState
 
 
 def join(program: Program, state: TrainState, found: Sequence[Exploit], update: int) -> TrainState:
-    """The training state with best responses in the pool: of each seed, unless it is not `league.margin` better.
+    """Adds the best response of each seed to its pool, if it is `league.margin` better than the policy.
 
     Args:
       program: the training, with at least one slot.
@@ -41,7 +40,7 @@ def join(program: Program, state: TrainState, found: Sequence[Exploit], update: 
 
 
 def tables(program: Program, state: TrainState, name: str, update: int) -> list[str]:
-    """The members of the league of every seed, for people; none without a league."""
+    """Tables of the league's members, one for each seed; [] without a league."""
     seats, seeds = program.setup.seats, program.config.run.seeds
     if not isinstance(seats, League) or state.pool is None:
         return []
@@ -53,10 +52,10 @@ def tables(program: Program, state: TrainState, name: str, update: int) -> list[
 
 
 def member_ratings(league: League, pool: PoolState) -> Ratings:
-    """A Bradley-Terry fit of the results that count (`league.half_life`), of the learner and everybody it met.
+    """Fits Bradley-Terry ratings of the learner and the opponents it met to their recent results (`league.half_life`).
 
-    The fit takes players as fixed and results as games: the learner's have been played over a while, in which it has
-    changed, and older ones count less, which makes intervals somewhat too wide.
+    The fit assumes constant strength, but the learner has changed over its games, and older ones count less, which
+    makes the intervals somewhat too wide.
 
     Args:
       league: the configured pool.
@@ -75,7 +74,7 @@ def member_ratings(league: League, pool: PoolState) -> Ratings:
     points[1:, 0] = (games - score)[numbers[1:]]
     by_bot = int(bool(league.bots) and met[1])
     fit = bradley_terry(points, names, names[by_bot], FIRST_RATING if by_bot else float(pool.elo[LEARNER]))
-    own = np.arange(len(names)) == LEARNER  # the others were as strong as the handicap says more, together
+    own = np.arange(len(names)) == LEARNER  # several opponents together are ahead by the handicap
     moved = np.where(own, league.handicap, 0.0) if by_bot else np.where(own, 0.0, -league.handicap)
     return dataclasses.replace(fit, rating=fit.rating + moved)
 

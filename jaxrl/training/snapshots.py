@@ -1,4 +1,4 @@
-"""Members put into a pool from outside of the compiled loop: earlier checkpoints, and best responses."""
+"""Inserts members into a pool between compiled calls: earlier checkpoints, and best responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def insert_snapshot(
     role: int = PAST,
     leads: Sequence[float | None] | None = None,
 ) -> TrainState:
-    """The training state with `params` in the next slot of its pool.
+    """Puts `params` into the next slot of the pool.
 
     Args:
       program: the training, with at least one slot.
@@ -33,7 +33,7 @@ def insert_snapshot(
       params: of the network, with a leading axis [S] if there are several seeds.
       born: the update they were taken at.
       role: `PAST` or `EXPLOITER`.
-      leads: by seed, rating points that they begin with above the policy, None where nobody joins; 0 by default.
+      leads: by seed, initial rating points above the policy; None: no member joins this seed's pool; 0 by default.
     """
     pool, params = jax.device_get((state.pool, params))
     # Seed by seed: this is rare, and needs no program of its own.

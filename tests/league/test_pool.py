@@ -162,7 +162,7 @@ def test_the_opponent_in_the_seat_acts(env) -> None:
         lanes, rollout, sums = collect(anakin.setup, policy, pool, lanes, prng.fast_key(seed), ids, 2)
         return lanes, rollout.steps, sums
 
-    lanes, _, sums = two_steps(state.lanes, pools.deal_all_anew(pool), 1)
+    lanes, _, sums = two_steps(state.lanes, pools.redeal_all(pool), 1)
     assert sums.results.redealt == 64
     _, steps, _ = two_steps(lanes, pool.replace(stale=jnp.zeros_like(pool.stale)), 2)
     held = np.asarray(lanes.controllers)[np.arange(64)[:, None], np.asarray(steps.seat[0])]  # [B, S]
@@ -202,7 +202,7 @@ def test_whoever_comes_into_a_slot_has_no_results_yet() -> None:
 def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
     """Where a slot had no time to rest, its unfinished games do not go on with another opponent."""
     state, one_step = table
-    lanes, _, _ = one_step(state.lanes, pools.deal_all_anew(state.pool), 0)
+    lanes, _, _ = one_step(state.lanes, pools.redeal_all(state.pool), 0)
     pool = state.pool.replace(stale=jnp.zeros(8, bool))
     lanes, _, _ = one_step(lanes, pool, 1)
     controllers = np.asarray(lanes.controllers)

@@ -16,7 +16,7 @@ from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.league import pool as pools
 from jaxrl.league.config import LeagueConfig
 from jaxrl.league.elo import SCALE, expected_score, points
-from jaxrl.league.weighting import Opponents, weights
+from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.runs.checkpoints import checkpoint
@@ -65,7 +65,7 @@ def test_the_rules_are_their_formulas():
         "adaptive": [1 - x for x in rates],
         "fixed": [1.0] * 5,
     }
-    them = Opponents(*(jnp.array(each) for each in ([1.0] * 5, rates, away, ages)))
+    them = OpponentStats(*(jnp.array(each) for each in ([1.0] * 5, rates, away, ages)))
     for rule, each in expected.items():
         found = weights(LeagueConfig(weighting=rule, floor=0.05), them)
         np.testing.assert_allclose(found, np.maximum(each, 0.05), rtol=1e-5, err_msg=rule)

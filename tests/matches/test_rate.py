@@ -143,7 +143,7 @@ def test_without_a_run_the_scale_is_printed(scale_file, capsys):
         ({"game": "nim"}, "is of nim, not tests.support.ladder_game:Ladder: name another one with --file"),
         ({"version": "2"}, "is of version 2 of tests.support.ladder_game:Ladder, not 1"),
         ({"options": {"stake": 3}}, "with stake 3, not 1"),
-        ({"anchor": "nobody"}, "its anchor is none of the anchors"),
+        ({"anchor": "nobody"}, "its anchor is not among the anchors"),
         ({"deals": "many"}, "is no rating scale: deals must be a whole number"),
         ({"anchors": None}, "is no rating scale: anchors must be a list"),
         ({"anchors": [{"name": "random"}]}, "lacks rating"),

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxrl.config.command_options import FASTEST, SLOWEST
-from jaxrl.matches.host_loop import KeyChain, play_on
+from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays
 from jaxrl.players.find import find_opponents, find_player
@@ -42,7 +42,7 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
         actions.append(action)
         states.append(after)
 
-    play_on(game, KeyChain(key), game.answer, note)
+    play_host_game(game, KeyChain(key), game.answer, note)
     return states, actions
 
 

@@ -1,8 +1,8 @@
-"""The games of an evaluation that are worth a look: the highest and the lowest return of the candidate, and where its
-values were furthest from what it earned and nearest to that.
+"""Highlights of an evaluation: the games with the highest and lowest return of the candidate, and those with the
+largest and smallest error of its values.
 
-They are played once more, and become replays. In a game of floats, where rounding differs from program to program, such
-a replay may go another way than the game did.
+They are played again and become replays. In a game of floats, where rounding differs from program to program, a replay
+may diverge from the game.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Highlight(NamedTuple):
     """A game of an evaluation."""
 
     kind: str  # "highest_return", "lowest_return", "highest_surprise" or "lowest_surprise"
-    player: int  # which candidate
+    player: int  # the number of the candidate
     opponent: int
     deal: int
     rotation: int
 
 
 def highlights(tables: Sequence[Sequence[Row]]) -> list[Highlight]:
-    """At most `LANES` games of an evaluation; none if all are too long to be recorded.
+    """Chooses at most `LANES` games of an evaluation; [] if all are too long to be recorded.
 
     Args:
       tables: for every candidate, a row for each opponent.
@@ -56,15 +56,15 @@ def highlights(tables: Sequence[Sequence[Row]]) -> list[Highlight]:
 
 
 class HighlightRecorder:
-    """Plays highlights of a matchup once more, and makes replays of them."""
+    """Plays highlights of a matchup again, and makes replays of them."""
 
     def __init__(self, config: Config, matchup: Matchup, lanes: ReplayLanes):
         """Compiles at the first call.
 
         Args:
           config: with which the game was made.
-          matchup: whose games they are; none of live games.
-          lanes: that play them.
+          matchup: of the evaluation; not of remote games.
+          lanes: the programs that play replays.
         """
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
         self._schedule = jax.jit(lambda *each: deal_schedule(self._env, *each))
@@ -81,7 +81,7 @@ class HighlightRecorder:
     def _chosen_in_turn(
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
     ) -> tuple[jax.Array, list[PyTree]]:
-        """Lane by lane: a `cond` that differs between the lanes of a batch cannot hold a search."""
+        """The actions lane by lane: a `cond` that differs between the lanes of a batch cannot hold a search."""
         one = functools.partial(self._chosen, time=time)
         return jax.lax.map(lambda lane: one(*lane), (args, state, memory, holder, key))
 
@@ -96,7 +96,7 @@ class HighlightRecorder:
         Args:
           found: the games, at most `LANES`.
           players: the candidates.
-          title: when it was.
+          title: of the evaluation.
         """
         if not found:
             return []
@@ -119,9 +119,9 @@ class HighlightRecorder:
         return ReplayLabel(found.kind, names, f"{found.kind.replace('_', ' ')} of {title}")
 
     def _answers(self, args: PyTree, holders: jax.Array, key: Key) -> Callable[[State, np.int32], jax.Array]:
-        """For `ReplayLanes.play`: what the players do, who remember."""
+        """For `ReplayLanes.play`: the actions of the players, with their memories."""
         memory: Any = None
-        step: Any = None  # the state that was answered last, and the answer
+        step: Any = None  # the last state and its actions
 
         def answer(state: State, time: np.int32) -> jax.Array:
             nonlocal memory, step

@@ -1,10 +1,10 @@
 """Replays: one game as a small file that plays it again exactly.
 
-A file is one JSON object, gzip: the game with its options, the keys of chance, the actions of all seats, a digest of
-all states, which follow from them, and at last the SHA-256 of what stands before it. Rounding differs from program to
-program, and a game of floats would drift away: so replays are always played by one form of program, `LANES` games wide
-and nobody at the table, and each in the lane that it was recorded in. Some of the states stand in the file as plain
-numbers too (`Env.sketch`), for viewers that cannot play it.
+A file is one JSON object, gzipped: the game with its options, the keys of chance, the actions of all seats, a digest of
+all states, which follow from them, and last the SHA-256 of the rest. Rounding differs from program to program, and a
+game of floats would diverge: so replays are always played by one form of program, `LANES` games wide and without
+players, and each in the lane in which it was recorded. A sample of the states is in the file as plain numbers too
+(`Env.sketch`), for viewers that cannot play it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.games import make_env
-from jaxrl.matches.host_loop import play_on
+from jaxrl.matches.host_loop import play_host_game
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import files, golden, prng
@@ -72,11 +72,11 @@ class Replay:
       actions: [T], or [T, P] in a simultaneous game.
       returns: [P].
       digest: of the T + 1 states.
-      kind: why it was kept, see `jaxrl.matches.recording.highlights`.
+      kind: the reason why it was kept, see `jaxrl.matches.recording.highlights`.
       players: their names, [P].
       title: what it is, for people.
       made: by which versions, on what.
-      thinned: some of the states, see `Env.sketch`, each with its number as "step".
+      thinned: a sample of the states, see `Env.sketch`, each with its number as "step".
     """
 
     game: str
@@ -125,7 +125,7 @@ class PlayedLanes(NamedTuple):
 
 
 class ReplayLanes:
-    """Games side by side, by programs that do not depend on who plays."""
+    """Games side by side, by programs that do not depend on the players."""
 
     def __init__(self, env: Env):
         """Compiles at the first game."""
@@ -149,7 +149,7 @@ class ReplayLanes:
         Args:
           deal, step: key[LANES], as in `jaxrl.matches.match.GameKeys`.
           answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
-          watch: sees all states with their numbers.
+          watch: is called with all states and their numbers.
         """
 
         def advance(state: State, action: np.ndarray, time: np.int32) -> State:
@@ -160,7 +160,7 @@ class ReplayLanes:
         def ask(time: np.int32) -> np.ndarray:
             return np.asarray(answer(game.state, time), np.int32)
 
-        play_on(game, lambda time: (np.int32(time),) * 2, ask, game.record)
+        play_host_game(game, lambda time: (np.int32(time),) * 2, ask, game.record)
         return game.played()
 
 
@@ -214,7 +214,7 @@ class _Lanes:
 
 
 def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.ndarray]:
-    """For `ReplayLanes.play`: the actions of a recording, and the last one where a game was over."""
+    """For `ReplayLanes.play`: the actions of a recording; the last one is repeated after the end of a game."""
     return lambda _, time: np.stack([each[min(int(time), len(each) - 1)] for each in actions])
 
 
@@ -222,9 +222,9 @@ def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.nd
 
 
 class ReplayLabel(NamedTuple):
-    """What stands in a file for people."""
+    """The labels of a replay, for people."""
 
-    kind: str  # why it was kept
+    kind: str  # the reason why it was kept
     players: list[str]  # [P]
     title: str
 
@@ -232,14 +232,14 @@ class ReplayLabel(NamedTuple):
 def make_replays(
     config: Config, lanes: ReplayLanes, deal: Key, step: Key, first: PlayedLanes, labels: Sequence[ReplayLabel]
 ) -> list[Replay]:
-    """Plays what was recorded once more, without the players; games that come out otherwise, or did not end, are left
-    out with a warning.
+    """Plays recorded games again, without the players; games that end differently, or did not end, are left out with a
+    warning.
 
     Args:
-      config: with which the game was made.
-      lanes: that played it.
+      config: of the game.
+      lanes: the programs that play it.
       deal, step: key[LANES].
-      first: how it was played.
+      first: the recorded games.
       labels: of the lanes that count, from the first on.
     """
     env = lanes.env
@@ -282,7 +282,7 @@ def make_replays(
 
 
 def write_replays(folder: Path, found: Sequence[Replay]) -> None:
-    """Writes replays into a folder of their own, by their kinds; others in it are removed."""
+    """Writes replays into a folder, named by their kinds, and removes other replays in it."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"*{SUFFIX}"):
         old.unlink()
@@ -291,7 +291,7 @@ def write_replays(folder: Path, found: Sequence[Replay]) -> None:
 
 
 def _numbers(sketch: PyTree) -> dict[str, Any]:
-    """Its arrays by name, for JSON; without what follows from the rest of a state."""
+    """The arrays of a sketch by name, for JSON, without observations and masks."""
     leaves = jax.tree_util.tree_leaves_with_path(sketch)
     named = {re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): leaf for path, leaf in leaves}
     hidden = ("observation", "legal_action_mask")
@@ -299,7 +299,7 @@ def _numbers(sketch: PyTree) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers for JSON, with six digits; None for what is not finite."""
+    """Numbers for JSON, with six digits; None for values that are not finite."""
     value = np.asarray(_words_of(value))
     if value.dtype.kind != "f":
         return value.tolist()
@@ -311,17 +311,17 @@ def _plain(value: Any) -> Any:
 
 
 def is_replay(name: str) -> bool:
-    """Whether a file is meant as a replay: it is called so, or packed as one."""
+    """Whether a file is meant as a replay, by its suffix or its first bytes."""
     path = Path(name)
     if name.endswith(SUFFIX) or not path.is_file():
         return name.endswith(SUFFIX)
     with contextlib.suppress(OSError), path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
-    return True  # whoever reads it says why it cannot
+    return True  # reading it raises the error
 
 
 class OpenedReplay(NamedTuple):
-    """A file that was read; nothing is computed yet."""
+    """A replay file that was read; nothing is computed yet."""
 
     path: str
     replay: Replay
@@ -332,10 +332,10 @@ class OpenedReplay(NamedTuple):
         """All states, and the actions between them as `Env.film` takes them.
 
         Args:
-          lanes: of the game, if there are any already.
+          lanes: the programs of the game, if they exist already.
 
         Raises:
-          UserError: they are not those that were recorded.
+          UserError: the states differ from the recorded ones.
         """
         replay, states = self.replay, []
         actions = np.array(replay.actions, np.int32)
@@ -360,11 +360,11 @@ def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) 
 
     Args:
       path: of the file.
-      overrides: of the configuration, for all but the game.
-      allow: what the file may name, see `jaxrl.config.trust`: nothing else that it names is run.
+      overrides: of the configuration, but for the game.
+      allow: modules that the file may name, see `jaxrl.config.trust`; no other code is run.
 
     Raises:
-      UserError: it is none, damaged, of another version of its game, or names code that is not allowed.
+      UserError: it is no replay, is damaged, is of another version of its game, or names code that is not allowed.
     """
     text = files.unpacked(path, LIMIT)
     record = files.parse(text, path, json_text=True)
@@ -399,7 +399,7 @@ def _no_replay(path: str) -> Iterator[None]:
 
 
 def made_here() -> dict[str, str]:
-    """`Replay.made` of what is recorded now."""
+    """`Replay.made` of games that are recorded now."""
     return {"jaxrl": jaxrl.__version__, "jax": jax.__version__, "platform": jax.default_backend()}
 
 
@@ -413,5 +413,5 @@ def _said(made: Mapping[str, str]) -> str:
 
 
 def _words_of(leaf: Any) -> Any:
-    """A leaf of a state; the words of keys, which some games keep."""
+    """A leaf of a state; of a key its words."""
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf

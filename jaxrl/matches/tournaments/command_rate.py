@@ -23,7 +23,7 @@ from jaxrl.runs.checkpoints.checkpoint import params_hash
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.shared.errors import UserError, printable
 
-DEALS = 1000  # of a new scale, if nobody says
+DEALS = 1000  # of a new scale, by default
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """The win matrix of a tournament as a picture.
 
-Drawn with matplotlib, an optional package: text layout and a colour scale are more than a PNG writer of our own should
-do, and nothing else here needs them.
+It is drawn with matplotlib, an optional package.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ COLOURS = "PuOr"  # from orange (behind) over white (equal) to violet (ahead): s
 
 
 def require_matplotlib() -> None:
-    """Raises UserError if the picture cannot be drawn, before anything else is done."""
+    """Raises UserError if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Whether the results of a round robin agree with a reference matrix within the sampling error of both."""
+"""Compares the results of a round robin with a published win matrix, within the sampling error of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALPHA = 0.001  # chance of each of the two tests to reject a matrix that agrees
 
 
 class PublishedMatrix(NamedTuple):
-    """A matrix of percentages. M players."""
+    """A published win matrix. M players."""
 
     names: list[str]
     percent: np.ndarray  # f64[M, M, 3], wins, draws and losses of the row player; not a number = unknown
@@ -29,7 +29,7 @@ class PublishedMatrix(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The figure of one pair that differs most from the reference, in standard errors."""
+    """The figure of one pair that differs most from the published matrix, in standard errors."""
 
     row: str
     column: str
@@ -98,12 +98,13 @@ def compare(results: RoundRobin, reference: PublishedMatrix) -> Agreement:
     """Tests every cell and all of them together.
 
     The error of a difference comes from the deals played here: the two games of a deal are not independent, so the
-    covariance C of the shares won and drawn is taken over deals. A reference of as many games a deal has the same C.
-    With D and R deals the difference d of (win, draw) has the covariance C (1/D + 1/R) plus that of rounding, and
+    covariance C of the shares won and drawn is taken over deals. A published matrix with as many games a deal has the
+    same C. With D and R deals the difference d of (win, draw) has the covariance C (1/D + 1/R) plus that of rounding,
+    and
 
     - the sum over all pairs of d' Cov^-1 d is chi-square with two degrees of freedom a pair. A pair of a player with
       itself wins and loses alike, whatever the rules: only its draws are compared, one degree;
-    - no figure may differ by more standard errors than the largest of so many does with probability `ALPHA`
+    - no figure may differ by more standard errors than the largest of them all does with probability `ALPHA`
       (Bonferroni).
 
     Raises:
@@ -147,7 +148,7 @@ def compare(results: RoundRobin, reference: PublishedMatrix) -> Agreement:
 
 
 def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
-    """f64[2, 2], in per cent squared, of the difference of wins and draws between the results and the reference."""
+    """f64[2, 2], in per cent squared, of the difference of wins and draws between both matrices."""
     deals = float(results.deals[i, j])
     theirs = reference.games[at] / results.num_sides
     sampling = 1e4 * results.covariance[i, j] * (1 / deals + 1 / theirs)
@@ -156,7 +157,7 @@ def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int,
 
 
 def players_table(results: RoundRobin, reference: PublishedMatrix) -> str:
-    """Mean win rates against the others beside the reference's, in Markdown."""
+    """Mean win rates against the others beside the published ones, in Markdown."""
     known = [name for name in results.names if name in reference.names]
     here = [results.names.index(name) for name in known]
     there = [reference.names.index(name) for name in known]

@@ -1,10 +1,10 @@
-"""A rating scale of one game, kept in a file: what `jaxrl rate` adds players to.
+"""Rating scales: one file for each game, to which `jaxrl rate` adds players.
 
-A scale stands on *anchors*, scripted bots that have met each other in a round robin. Their ratings are its definition:
-one of them stands at a fixed number, and the others' were fitted to the round robin once (`bradley_terry`). Whoever is
-added later meets the anchors alone, always on the same deals, and its rating is fitted with theirs as they stand in the
-file. So the order in which players are added changes nothing, and intervals are of the place on this scale: they hold
-the chance in the player's own games, not that in the anchors'.
+A scale is defined by *anchors*, scripted bots that have met each other in a round robin: one of them has a fixed
+rating, and the others' were fitted to the round robin once (`bradley_terry`). A player that is added later meets the
+anchors alone, always on the same deals, and its rating is fitted with theirs held fixed. So the order in which players
+are added changes nothing, and intervals are relative to this scale: they cover the chance in the player's own games,
+not in the anchors'.
 
 The file is YAML, a line for each player. It holds text and numbers only; nothing in it is run.
 """
@@ -44,7 +44,7 @@ Play = Callable[[Tournament], RoundRobin]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RatedPlayer:
-    """Somebody on a scale."""
+    """A player on a scale."""
 
     name: str = required("as in a tournament: RUN@UPDATE, or that of a bot")
     rating: float = required("on the Elo scale", minimum=-20_000, maximum=20_000)
@@ -57,23 +57,23 @@ class RatedPlayer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RatingScale:
-    """A scale and everybody on it."""
+    """A rating scale and the players on it."""
 
     game: str = required("its id")
     version: str = required("of the game")
     options: dict[str, Any] = required("of the game, which all players have played; those left out may differ")
-    deals: int = required("of every player with every anchor, each from all sides, if nobody says", minimum=2)
+    deals: int = required("of every player with every anchor, each from all sides, by default", minimum=2)
     anchor: str = required("the anchor whose rating is fixed")
     anchors: tuple[RatedPlayer, ...] = required("the bots that define the scale")
     players: tuple[RatedPlayer, ...] = required("all others")
 
     def add(self, found: Sequence[RatedPlayer]) -> RatingScale:
-        """The scale with these players; one that is called as a player of before takes its place."""
+        """The scale with these players; they replace players of the same name."""
         players = {each.name: each for each in (*self.players, *found)}
         return dataclasses.replace(self, players=tuple(players[name] for name in sorted(players)))
 
     def table(self) -> str:
-        """Everybody in Markdown, strongest first."""
+        """All players in Markdown, strongest first."""
         cells = [["player", "rating", "95 %", "games", "date"]]
         for each in sorted((*self.anchors, *self.players), key=lambda each: -each.rating):
             half = "fixed" if each.name == self.anchor else f"± {each.half_width_95:.1f}"
@@ -82,7 +82,7 @@ class RatingScale:
         return align(cells)
 
     def over_seeds(self) -> list[str]:
-        """A line for every run of which several seeds are on the scale: their mean, with an interval over seeds."""
+        """A line for every run with several seeds on the scale: their mean, with an interval over seeds."""
         ratings: dict[str, list[float]] = {}
         for each in self.players:
             if match := OF_SEED.fullmatch(each.name):
@@ -99,12 +99,12 @@ class RatingScale:
 
 
 def file_of(game: str) -> Path:
-    """Where the scale of a game is kept if nobody says."""
+    """The default file of a game's scale."""
     return Path(FOLDER) / (re.sub(r"[^\w.-]", "_", game) + ".yaml")
 
 
 def shipped(game: str) -> Path:
-    """Where a scale that comes with the project is."""
+    """The file of a game's scale that comes with the project."""
     return presets.shipped_directory() / file_of(game)
 
 
@@ -117,19 +117,21 @@ def read(path: Path) -> RatingScale:
     scale: RatingScale = build(RatingScale, files.read(path), Place(f"{path} is no rating scale"))
     names = [each.name for each in (*scale.anchors, *scale.players)]
     if scale.anchor not in [each.name for each in scale.anchors] or len(set(names)) < len(names):
-        raise UserError(f"{path} is no rating scale: a name stands there twice, or its anchor is none of the anchors.")
+        raise UserError(
+            f"{path} is no rating scale: a name stands there twice, or its anchor is not among the anchors."
+        )
     return scale
 
 
 def write(path: Path, scale: RatingScale) -> None:
-    """Writes a scale, whole or not at all, which `read` gives back; a line for each player."""
+    """Writes a scale, whole or not at all, for `read`; a line for each player."""
     tree = to_tree(scale)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, (HEAD + files.dump(tree, default_flow_style=None, width=10_000, allow_unicode=True)).encode())
 
 
 def misfit(scale: RatingScale, field: FoundPlayers) -> str:
-    """What of a scale is another than of the game that somebody plays, in words; nothing if they fit."""
+    """How a scale differs from the game that the players of `field` play, in words; "" if they fit."""
     if scale.game != field.config.env.id:
         return f"is of {scale.game}, not {field.config.env.id}"
     if scale.version != field.env.version:
@@ -156,11 +158,11 @@ def begin(field: FoundPlayers, names: Sequence[str], deals: int, play: Play, sta
     """A new scale.
 
     Args:
-      field: who plays the game.
+      field: players of the game.
       names: of the anchors; that of the bot "random" if it is one of them, else the first, stands at 0.
       deals: of every pair of them.
       play: plays a tournament to its end.
-      stamp: `code` and `date` of what is rated.
+      stamp: `code` and `date` of the ratings.
 
     Raises:
       UserError: unknown bots, fewer than two, or the game is for one side.
@@ -187,7 +189,7 @@ def begin(field: FoundPlayers, names: Sequence[str], deals: int, play: Play, sta
 def rate(
     scale: RatingScale, env: Env, players: Sequence[Player], hashes: Sequence[str], play: Play, stamp: Mapping[str, Any]
 ) -> list[RatedPlayer]:
-    """The lines of players of one program.
+    """Rates players of one program.
 
     Args:
       scale: with the anchors that they meet.
@@ -213,12 +215,12 @@ def rate(
 
 
 def _rounded(each: RatedPlayer) -> RatedPlayer:
-    """As a file for people holds it."""
+    """The player with rounded numbers, as files hold it."""
     return dataclasses.replace(each, rating=round(each.rating, 1), half_width_95=round(each.half_width_95, 1))
 
 
 def by_program(players: Sequence[Player]) -> list[list[Player]]:
-    """Players in groups that one compiled program plays: who else is rated does not change it."""
+    """Players in groups that one compiled program plays, so that a rating does not depend on the other players."""
     groups: dict[Any, list[Player]] = {}
     for player in players:
         groups.setdefault("bots" if player.bot else player.act, []).append(player)

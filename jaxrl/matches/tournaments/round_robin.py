@@ -1,4 +1,4 @@
-"""The results of a round robin: counts, tables, ratings, and whether they agree with a reference.
+"""The results of a round robin: counts, tables and ratings.
 
 Shape letters: M players, D deals.
 """
@@ -19,14 +19,14 @@ from jaxrl.matches.tables import align, percent
 
 @dataclasses.dataclass
 class RoundRobin:
-    """What every player did against every other. In a game of two sides a pair is played once and stands in both
-    halves; with more cell (i, j) is player i at a table of copies of player j, and (j, i) are other games.
+    """The results of every player against every other. In a game of two sides a pair is played once and counts in both
+    cells; with more sides cell (i, j) is player i among copies of player j, and cell (j, i) holds other games.
 
     Attributes:
       names: of the M players.
       sides: of the seats, see `Env.sides`.
       counts: i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played.
-      points: f64[M, M], sum over games of the share of the other sides that the row player left behind, a tie half:
+      points: f64[M, M], sum over games of the share of the other sides that the row player beat, a tie half:
         wins plus half the draws in a game of two sides.
       covariance: f64[M, M, 2, 2], over deals, of the shares of the deal's games that the row player won and drew.
       deals: i64[M, M], deals played.
@@ -43,7 +43,7 @@ class RoundRobin:
 
     @classmethod
     def empty(cls, names: Sequence[str], sides: tuple[int, ...]) -> RoundRobin:
-        """Before the first game."""
+        """Results of no games."""
         m = len(names)
         return cls(
             names=tuple(names),
@@ -74,7 +74,7 @@ class RoundRobin:
 
     @property
     def num_sides(self) -> int:
-        """How many sides play a game."""
+        """The number of sides of a game."""
         return max(self.sides) + 1
 
     @property
@@ -151,7 +151,7 @@ class RoundRobin:
         return others.sum(axis=1) + (others.sum(axis=0) if self.num_sides > 2 else 0)
 
     def record(self) -> dict[str, Any]:
-        """For JSON; rates in per cent, so that it can serve as a reference."""
+        """For JSON; rates in per cent, as `load_matrix` reads them."""
         rates = 100 * self.rates()
 
         def rows(k: int) -> list[list[float | None]]:

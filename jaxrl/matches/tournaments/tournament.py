@@ -1,9 +1,9 @@
 """A round robin among players of any kind: `jaxrl tournament`.
 
-Every pair plays deals of its own, so that the cells of the matrix are independent (newcomers to a scale all play the
-same ones, so that they can be compared), and each deal from every side, so that luck of the deal falls on both alike.
-In a game of two sides a pair meets once; with more sides a player meets a table of copies of the other, and the other
-way round. One compiled program plays all pairs: who sits where is an argument.
+Every pair plays its own deals, so that the cells of the matrix are independent (newcomers to a rating scale all play
+the same ones, so that they can be compared), each deal from every side, so that the luck of the deal cancels out. In a
+game of two sides a pair meets once; with more sides a player meets copies of the other, and the other way round. One
+compiled program plays all pairs: the pair is an argument.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Tournament:
 
         Args:
           env: the game.
-          players: M of them; those of one program differ in their parameters.
+          players: M players; those of one program differ in their parameters.
           deals: per pair, each played from all sides.
           seed: of the deals and of the players' own randomness.
           lanes: games side by side on one device.
           self_pairs: whether players also meet themselves.
-          newcomers: the last so many players meet the others alone, all of them on the same deals; 0: everybody meets.
+          newcomers: this many players, the last ones, meet only the others, all on the same deals; 0: all players meet.
 
         Raises:
           UserError: too few players, deals or sides.
         """
         if env.num_sides < 2:
             raise UserError(
-                f"{env.id} is a game for one{' side' * (env.num_players > 1)}: there is nobody to meet; "
+                f"{env.id} is a game for one{' side' * (env.num_players > 1)}: there are no opponents; "
                 "use `jaxrl evaluate`."
             )
         if len(players) < 2 and not (players and self_pairs):
@@ -83,7 +83,7 @@ class Tournament:
         """Plays all pairs.
 
         Args:
-          progress: told (pairs played, pairs) after each.
+          progress: called with (pairs played, pairs) after each.
 
         Raises:
           UserError: a player chose an illegal action.
@@ -106,7 +106,8 @@ class Tournament:
         return results
 
     def _seated(self, arguments: tuple[PyTree, jax.Array]) -> list[SeatedPlayer]:
-        """The players of pair i32[2]: the first of it is the candidate, copies of the second hold all other seats."""
+        """The seated players of a pair, i32[2]: the first is the candidate, copies of the second hold all other
+        seats."""
         stacked, pair = arguments
         group, slot = jnp.asarray(self._groups.group)[pair], jnp.asarray(self._groups.slot)[pair]  # i32[2]
         seated, slots = [], seats_held(self._env)
@@ -116,21 +117,21 @@ class Tournament:
         for g, (player, params) in enumerate(zip(self._groups.programs, stacked, strict=True), start=1):
             for holder in (CANDIDATE, OTHER):
                 holds = (group == g) & (np.arange(2) == holder)
-                member = jnp.where(holds[holder], slot[holder], 0)  # any, where this program does not play
+                member = jnp.where(holds[holder], slot[holder], 0)  # arbitrary where this program does not play
                 own = jax.tree.map(lambda leaf, member=member: leaf[member], params)
                 seated.append(SeatedPlayer(player, own, holds, number=1 + holder, slots=slots[holder]))
         return seated
 
 
 def _points(returns: np.ndarray) -> float:
-    """The candidates' points in games f32[D, rotation, side]: the share of the others left behind, a tie half."""
+    """The candidate's points in games f32[D, rotation, side]: the share of the other sides it beat, a tie half."""
     own = np.eye(returns.shape[1], dtype=bool)
     others = returns[:, ~own].reshape(*returns.shape[:2], -1)
     return float(((compare(returns[:, own][..., None], others) + 1) / 2).mean(axis=-1).sum())
 
 
 class Groups:
-    """Players by what plays them: all bots are one group, and all parameters of one program another.
+    """Players grouped by their program: all bots are one group, and all parameters of one program another.
 
     Attributes:
       bots: names of the bots; their group is 0.
