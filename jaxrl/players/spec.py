@@ -58,10 +58,10 @@ FEWEST, MOST = 1, 100_000  # worlds
 
 
 def worlds_of(name: str) -> int | None:
-    """How many worlds a searcher of this name draws for each of its decisions; None if it is no name of a searcher.
+    """The number of worlds in the name of a reference searcher, such as "searcher-200"; None for other names.
 
     Raises:
-      UserError: it begins like one.
+      UserError: the name begins like that of a searcher, but its number is missing or out of range.
     """
     if not name.startswith(SEARCHER):
         return None

@@ -178,7 +178,7 @@ class Belief:
 
         def one(particle: State, k: Key) -> tuple[State, jax.Array]:
             result = self.env.reconcile(particle, actual, seat, k)
-            assert result is not None  # `can_believe` was asked before
+            assert result is not None  # `supports_particles` was asked before
             return self._seen(result[0]), result[1]
 
         return jax.vmap(one)(particles, jax.random.split(key, count))
@@ -226,7 +226,7 @@ class Belief:
         return memory.replace(particles=particles, log_weights=weights, types=types)
 
 
-def can_believe(env: Env) -> bool:
+def supports_particles(env: Env) -> bool:
     """Whether a game implements what a particle filter needs: `permute_hidden` and `reconcile`."""
 
     def ask(key: Key) -> bool:

@@ -23,7 +23,7 @@ from jaxrl_envs.contract.env import Key, State, is_over
 OUT = -1e30  # the score of an eliminated action
 
 
-class Race(NamedTuple):
+class ActionStats(NamedTuple):
     """Results of the simulations so far, in C games."""
 
     total: jax.Array  # f32[C, A], sums of results
@@ -67,26 +67,28 @@ def halving_plan(
     # Equal priors are tried in random order, so that few candidates do not favour low action numbers.
     dither = 1e-3 * jax.vmap(lambda k: jax.random.uniform(k, legal.shape[1:]))(keys[:, 2])
     order = _rank(jnp.where(legal, prior + dither, OUT))
-    race = Race(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
+    stats = ActionStats(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
     worlds_count = settings.worlds or max(1, (rounds * slots) // 2)
     worlds = jax.vmap(lambda s, m, k: belief.worlds(params, s, m, k, worlds_count))(state, memory, keys[:, 0])
     memory = memory.replace(own=remembered)
 
-    def play_round(number: jax.Array, carry: tuple[Race, jax.Array, jax.Array]) -> tuple[Race, jax.Array, jax.Array]:
-        race, order, used = carry
+    def play_round(
+        number: jax.Array, carry: tuple[ActionStats, jax.Array, jax.Array]
+    ) -> tuple[ActionStats, jax.Array, jax.Array]:
+        stats, order, used = carry
         field = survivors(first, number, rounds)
         ranking = jnp.argsort(order, axis=1)
-        race, used = _run(
-            lineup, guide, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots
+        stats, used = _run(
+            lineup, guide, settings, params, stats, memory, worlds, keys[:, 1], ranking, field, used, slots
         )
         # Only actions of this round go on: an eliminated action does not come back.
         ran = order < field[:, None]
-        score = _mean(race) + settings.prior * prior
-        return race, _rank(jnp.where(ran, score, OUT)), used
+        score = _mean(stats) + settings.prior * prior
+        return stats, _rank(jnp.where(ran, score, OUT)), used
 
-    race, order, _ = jax.lax.fori_loop(0, rounds, play_round, (race, order, jnp.zeros_like(first)))
+    stats, order, _ = jax.lax.fori_loop(0, rounds, play_round, (stats, order, jnp.zeros_like(first)))
     chance = jax.vmap(jax.random.uniform)(keys[:, 3])
-    return _plan(race, order, logits, legal, settings, chance)
+    return _plan(stats, order, logits, legal, settings, chance)
 
 
 def _rank(score: jax.Array) -> jax.Array:
@@ -94,8 +96,8 @@ def _rank(score: jax.Array) -> jax.Array:
     return jnp.argsort(jnp.argsort(-score, axis=1, stable=True), axis=1).astype(jnp.int32)
 
 
-def _mean(race: Race) -> jax.Array:
-    return race.total / jnp.maximum(race.games, 1.0)
+def _mean(stats: ActionStats) -> jax.Array:
+    return stats.total / jnp.maximum(stats.games, 1.0)
 
 
 def _run(
@@ -103,7 +105,7 @@ def _run(
     guide: Guide,
     settings: SearchSettings,
     params: SearchParams,
-    race: Race,
+    stats: ActionStats,
     memory: BeliefMemory,
     worlds: tuple[State, jax.Array],
     key: Key,
@@ -111,10 +113,10 @@ def _run(
     field: jax.Array,
     used: jax.Array,
     slots: int,
-) -> tuple[Race, jax.Array]:
+) -> tuple[ActionStats, jax.Array]:
     """One round: the first `field` (i32[C]) actions of `ranking` (i32[C, A]) meet the next worlds.
 
-    `used` (i32[C]) counts the worlds of earlier rounds. Returns the race and that count.
+    `used` (i32[C]) counts the worlds of earlier rounds. Returns the stats and that count.
     """
     games, pool = field.shape[0], worlds[1].shape[1]
     # Game i's slots are i * slots .. i * slots + slots - 1 of flat arrays: one gather, no reshapes inside the program.
@@ -132,7 +134,7 @@ def _run(
     turns, in_part = settings.depth or TO_THE_END, settings.objective == "standing"
     end = play_on(lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part)
     worth = jax.vmap(lineup.env.standing)(end.state) if in_part else end.returns
-    assert worth is not None  # `judges` was asked before
+    assert worth is not None  # `has_standing` was asked before
     result = jnp.take_along_axis(worth, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
@@ -142,15 +144,20 @@ def _run(
         before = 0.0 if settings.objective == "wins" else result
         result = jnp.where(is_over(end.state), result, before + foreseen)
     weight = counted.astype(jnp.float32)
-    race = Race(race.total.at[row, action].add(weight * result), race.games.at[row, action].add(weight))
-    return race, used + each
+    stats = ActionStats(stats.total.at[row, action].add(weight * result), stats.games.at[row, action].add(weight))
+    return stats, used + each
 
 
 def _plan(
-    race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings, chance: jax.Array
+    stats: ActionStats,
+    order: jax.Array,
+    logits: jax.Array,
+    legal: jax.Array,
+    settings: SearchSettings,
+    chance: jax.Array,
 ) -> SearchPlan:
     action = jnp.argmin(order, axis=1).astype(jnp.int32)
-    mean, tried = _mean(race), race.games > 0
+    mean, tried = _mean(stats), stats.games > 0
     value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
     known, policy = improve(logits, legal, mean, tried, settings.scale)
     plan = SearchPlan(action, policy, value, jnp.where(tried, mean, value[:, None]))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.players.player import Player, no_memory
-from jaxrl.search.belief import Belief, BeliefMemory, Believe, can_believe
+from jaxrl.search.belief import Belief, BeliefMemory, Believe, supports_particles
 from jaxrl.search.halving import halving_plan, rounds_and_slots
 from jaxrl.search.plan import SearchPlan
 from jaxrl.search.playout import Lineup
@@ -97,14 +97,14 @@ def make_search(
         raise UserError(f"{env.id} has sides of several seats: search is for games in which each plays alone.")
     if settings.objective == "wins" and env.num_players < 2:
         raise UserError(f"{env.id} has one seat: search for the objective 'return', there is no opponent to beat.")
-    if settings.objective == "standing" and not judges(env):
+    if settings.objective == "standing" and not has_standing(env):
         raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
     if (settings.belief == LEARNED) != (believe is not None):
         raise ValueError("a learned belief is searched with where the settings ask for it, and only there")
     lineup = Lineup(env, own, model)
     belief = Belief(lineup, settings.particles, settings.doubt, settings.batch, believe)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
-    if believe is not None or not can_believe(env):
+    if believe is not None or not supports_particles(env):
         belief = dataclasses.replace(belief, particles=0)
     if lineup.types > 1 and not belief.particles:
         raise UserError(
@@ -114,7 +114,7 @@ def make_search(
     return Search(settings, lineup, belief, guide)
 
 
-def judges(env: Env) -> bool:
+def has_standing(env: Env) -> bool:
     """Whether a game says how its seats stand (`Env.standing`)."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     return jax.eval_shape(env.standing, state) is not None

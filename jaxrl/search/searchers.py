@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import worlds_of
-from jaxrl.search.player import judges, make_search
+from jaxrl.search.player import has_standing, make_search
 from jaxrl.search.policies import SearchParams, named_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env
@@ -26,7 +26,7 @@ def reference_searcher(env: Env, worlds: int) -> Player:
     """
     settings = SearchSettings(
         simulations=4 * worlds,  # the best two actions meet all of the worlds
-        objective="standing" if not env.simultaneous and judges(env) else "return",
+        objective="standing" if not env.simultaneous and has_standing(env) else "return",
         worlds=worlds,
         particles=0,
         candidates=env.num_actions,

@@ -71,7 +71,7 @@ class SearchSettings:
             raise UserError(f"the KL divergence of a search must be above 0, got {self.kl}; leave it out for the best.")
         if self.objective == "standing" and (self.planner != "halving" or self.depth):
             raise UserError(
-                "the objective 'standing' judges a position where a part of the game ends: search for it with the "
+                "the objective 'standing' evaluates a position where a part of the game ends: search for it with the "
                 "planner 'halving' and depth 0."
             )
         for name in ("worlds", "particles", "prior", "depth"):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Set
 from typing import Any
 
+from jaxrl.players.spec import split_checkpoint
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
@@ -50,13 +51,13 @@ class TrainConfig(Section):
     @property
     def from_update(self) -> int:
         """The checkpoint that `from_run` names, in updates; 0: the newest."""
-        number = self.from_run.rpartition("@")[2]
-        return int(number) if "@" in self.from_run and number.isdigit() else 0
+        checkpoint = split_checkpoint(self.from_run)[1]
+        return int(checkpoint) if checkpoint.isdigit() else 0
 
     @property
     def from_name(self) -> str:
         """`from_run` without its checkpoint."""
-        return self.from_run.rpartition("@")[0] if self.from_update else self.from_run
+        return split_checkpoint(self.from_run)[0] if self.from_update else self.from_run
 
     def sized(self, config: Any, given: Set[str]) -> TrainConfig:
         """With the keys of `FOLLOWING` that are not given made from the others."""

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from jaxrl.matches.interactive import Programs
-from jaxrl.search.player import judges, make_search
+from jaxrl.search.player import has_standing, make_search
 from jaxrl.search.policies import SearchParams, named_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env, Key, State
@@ -39,7 +39,7 @@ class TimedSearch:
     def __init__(self, env: Env, programs: Programs):
         """Compiles nothing yet. Raises UserError: the game cannot be searched."""
         settings = SearchSettings(
-            simulations=SIMULATIONS, objective="standing" if judges(env) else "return", particles=0
+            simulations=SIMULATIONS, objective="standing" if has_standing(env) else "return", particles=0
         )
         own = named_policy(env, env.reference_bot)
         self._search = make_search(env, settings, own=own, guide=no_guide)
