@@ -65,6 +65,8 @@ def untrained_run(name: str) -> TrainedRun:
 
 def test_the_readme_is_read_in_three_minutes():
     assert len(README.splitlines()) <= 110
+    assert len(PAGES["CONTRIBUTING.md"].encode()) <= 6 * 1024
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
     assert len(re.findall(r"^python3 -m venv .*pip install", README, re.MULTILINE)) == 2, "to install, and to test"
 
 
