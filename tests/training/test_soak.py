@@ -28,7 +28,7 @@ import yaml
 
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training.callbacks import Callback
-from tests.jaxrl_envs.forge.fake import Fault, fake_home, fake_java
+from tests.support.forge.fake import Fault, fake_home, fake_java
 from tests.support.killing import assert_same, newest, rows
 from tests.support.paths import PYTHONPATH
 from tests.training.test_liars import LIES, told

@@ -10,7 +10,7 @@ import pytest
 from jaxrl_envs.forge.settings import Deployment
 from scripts.benchmark import __main__ as command
 from scripts.benchmark import daemons, forge
-from tests.jaxrl_envs.forge.fake import DECISIONS, Fault, fake_home, fake_java
+from tests.support.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
 WORK = [Fault("work", seconds=0.02)]
 COSTS = {"serial": 0.02, "parallel": 0.005, "g1": 0.04}  # CPU seconds of a game, where they are handed in

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.jaxrl_envs.forge.play import forge_home
-from tests.jaxrl_envs.forge.soak import OWN, soak
+from tests.support.forge.play import forge_home
+from tests.support.forge.soak import OWN, soak
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.fake import fake_home
+from tests.support.forge.fake import fake_home
 
 SPLIT = "Name:Fire\nManaCost:1 R\n\nALTERNATE\n\nName:Ice\nManaCost:1 U\n"
 

@@ -16,7 +16,7 @@ from jaxrl_envs.forge.fleet.find import find_decks, find_forge, find_java
 from jaxrl_envs.forge.fleet.profiles import PROFILES, java_flags
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
 
 CARDS = len({name for path in find.DECKS.glob("*.dck") for name in read_deck(path).cards})
 JAR = "forge-gui-desktop-{}-jar-with-dependencies.jar"

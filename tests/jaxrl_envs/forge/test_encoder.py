@@ -19,10 +19,10 @@ from jaxrl_envs.forge.encoding.observation import observe
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import recording
-from tests.jaxrl_envs.forge.conversations import RECORDED
-from tests.jaxrl_envs.forge.decisions import KINDS, NAMES, Maker
 from tests.jaxrl_envs.forge.referee.forge import Referee, overview
 from tests.jaxrl_envs.forge.referee.forge_facts import Told
+from tests.support.forge.conversations import RECORDED
+from tests.support.forge.decisions import KINDS, NAMES, Maker
 
 RECORDINGS = sorted(path for path in RECORDED.iterdir() if path.name.endswith(recording.SUFFIXES))
 SMALL = {  # a decision with every kind of thing that an observation tells, and nothing by chance

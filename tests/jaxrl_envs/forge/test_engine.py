@@ -18,9 +18,9 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, EngineError, IllegalAction, make_buffers
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.fake import Fault, line_of
-from tests.jaxrl_envs.forge.lines import settle
-from tests.jaxrl_envs.forge.play import faking, row_of, trace
+from tests.support.forge.fake import Fault, line_of
+from tests.support.forge.lines import settle
+from tests.support.forge.play import faking, row_of, trace
 
 PROFILES = ("", "Cautious")
 

@@ -20,8 +20,8 @@ from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, make_buffers
-from tests.jaxrl_envs.forge.play import row_of, running_daemon
 from tests.jaxrl_envs.forge.test_encoder import compare
+from tests.support.forge.play import row_of, running_daemon
 
 NAMES = tuple(sorted(path.stem for path in DECKS.glob("*.dck")))
 PATIENCE = 900.0  # of pools; the machine may be busy

@@ -18,8 +18,8 @@ from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import demonstrations, recording
-from tests.jaxrl_envs.forge.decisions import NAMES, Maker
 from tests.jaxrl_envs.forge.test_encoder import SMALL, encoded, tables
+from tests.support.forge.decisions import NAMES, Maker
 
 BURN = {"kind": "spell", "api": "DealDamage", "amount": 2, "targets": ["creature", "player"]}
 DRAW = {"kind": "spell", "api": "Draw", "amount": 2, "whose": "you"}

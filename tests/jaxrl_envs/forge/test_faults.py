@@ -24,10 +24,10 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link
 from jaxrl_envs.host.game import EngineError
-from tests.jaxrl_envs.forge.conversations import RECORDED
-from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, fake_home, fake_java
-from tests.jaxrl_envs.forge.lines import server
-from tests.jaxrl_envs.forge.play import HASTY, STEPS, FakeFleet, faking, play
+from tests.support.forge.conversations import RECORDED
+from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.lines import server
+from tests.support.forge.play import HASTY, STEPS, FakeFleet, faking, play
 
 pytestmark = pytest.mark.thorough
 

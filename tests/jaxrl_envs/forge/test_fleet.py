@@ -1,6 +1,6 @@
 """The fleet of daemons: leases, deaths, hangs, starts, tokens, other people's daemons.
 
-The daemons are those of `tests.jaxrl_envs.forge.fake`: the same processes, words and signals without a JVM.
+The daemons are those of `tests.support.forge.fake`: the same processes, words and signals without a JVM.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import NO_START
 from jaxrl_envs.forge.wire.link import Link, LinkError
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
-from tests.jaxrl_envs.forge.fleets import (
+from tests.support.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.fleets import (
     BRISK,
     alive,
     answer_all,
@@ -36,7 +36,7 @@ from tests.jaxrl_envs.forge.fleets import (
     whole_game,
     zombies,
 )
-from tests.jaxrl_envs.forge.lines import failure, server
+from tests.support.forge.lines import failure, server
 
 
 @pytest.fixture

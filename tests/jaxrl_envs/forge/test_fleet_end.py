@@ -15,8 +15,8 @@ from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.link import LinkError
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, fake_home, fake_java
-from tests.jaxrl_envs.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until, whole_game
+from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until, whole_game
 from tests.support.paths import ROOT
 
 

@@ -18,7 +18,7 @@ from jaxrl_envs.forge.recordings.recording import quoted
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import NO_START
 from jaxrl_envs.forge.wire.link import Link, LinkError
-from tests.jaxrl_envs.forge.fleets import PARENT, alive, pids_of, stop, until
+from tests.support.forge.fleets import PARENT, alive, pids_of, stop, until
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")

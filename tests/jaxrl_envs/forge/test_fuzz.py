@@ -25,7 +25,7 @@ from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.wire.link import Link, LinkError, parsed
-from tests.jaxrl_envs.forge.lines import decisions
+from tests.support.forge.lines import decisions
 
 LINES = decisions(6, seed=5)
 HUNTS = 4  # tests below that share the seconds

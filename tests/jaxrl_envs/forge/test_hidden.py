@@ -13,9 +13,9 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import RECORDED
-from tests.jaxrl_envs.forge.fixtures import RandomPlayer, converse, without_texts
-from tests.jaxrl_envs.forge.hidden import hand_around, leaks, lines_of
+from tests.support.forge.conversations import RECORDED
+from tests.support.forge.fixtures import RandomPlayer, converse, without_texts
+from tests.support.forge.hidden import hand_around, leaks, lines_of
 
 BOTH = ("both_seats", "every_pass", "mulligans", "handed_over", "refused")
 GAMES = [

@@ -13,8 +13,8 @@ import pytest
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import RECORDED
-from tests.jaxrl_envs.forge.fixtures import converse
+from tests.support.forge.conversations import RECORDED
+from tests.support.forge.fixtures import converse
 
 NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
 
@@ -43,4 +43,4 @@ def says_it_again(fleet, game):
     found = converse(fleet, game.lines[0][2:].decode(), lambda decision: next(answers, "ai"))
     if found.meta["forge"] != game.meta["forge"]:
         pytest.skip(f"recorded with Forge {game.meta['forge']}, this is {found.meta['forge']}")
-    assert timeless(found) == timeless(game), "record again: python -m tests.jaxrl_envs.forge.fixtures"
+    assert timeless(found) == timeless(game), "record again: python -m tests.support.forge.fixtures"

@@ -14,8 +14,8 @@ from jaxrl.cli import main
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recorded_engine import RecordedEngine, RecordedGame
 from jaxrl_envs.forge.recordings.recording import Writer
-from tests.jaxrl_envs.forge.conversations import RECORDED, made_up
-from tests.jaxrl_envs.forge.fleets import until as settled
+from tests.support.forge.conversations import RECORDED, made_up
+from tests.support.forge.fleets import until as settled
 from tests.support.paths import ROOT
 
 NEWGAME = "NEWGAME a b -i -a -s 1"

@@ -16,7 +16,7 @@ from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import demonstrations, recording
 from jaxrl_envs.forge.recordings.recording import Folder, NewGame, Writer
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.conversations import made_up
+from tests.support.forge.conversations import made_up
 
 GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
 
@@ -61,7 +61,7 @@ def test_a_killed_writer_leaves_what_was_played(tmp_path):
     path = tmp_path / "live.forge.gz"
     script = (
         "import os, sys; from jaxrl_envs.forge.recordings.recording import Writer\n"
-        "from tests.jaxrl_envs.forge.conversations import made_up\n"
+        "from tests.support.forge.conversations import made_up\n"
         "w = Writer(sys.argv[1]); w.copy(made_up(seed=1)); w.begin(seed=2)\n"
         "[w.received(b'%d' % i) for i in range(200)]; os._exit(9)"
     )

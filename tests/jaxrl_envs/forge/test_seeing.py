@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,9 @@ from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.fixtures import RandomPlayer, converse
-from tests.jaxrl_envs.forge.hidden import leaks
+from tests.support.forge.fixtures import RandomPlayer, converse
+from tests.support.forge.hidden import leaks
+from tests.support.forge.soak import OWN
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
     folder = tmp_path_factory.mktemp("decks")
-    for path in (*DECKS.glob("*.dck"), *(Path(__file__).parent / "decks").glob("*.dck")):
+    for path in (*DECKS.glob("*.dck"), *OWN.glob("*.dck")):
         shutil.copy(path, folder)
     with Fleet(Deployment(daemons=1, start_timeout=300.0, decks=str(folder))) as found:
         yield found

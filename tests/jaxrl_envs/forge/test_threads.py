@@ -16,7 +16,7 @@ import pytest
 
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link, LinkError
-from tests.jaxrl_envs.forge.lines import failure, later, server, settle
+from tests.support.forge.lines import failure, later, server, settle
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from jaxrl_envs.forge.display import transcript
 from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.conversations import made_up
+from tests.support.forge.conversations import made_up
 
 NAMED = [{"index": 0, "kind": "card", "id": 7, "name": "Bear"}, {"index": 1, "kind": "text", "description": "draw"}]
 ACTIONS = [

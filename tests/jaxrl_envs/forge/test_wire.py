@@ -12,7 +12,7 @@ import time
 import pytest
 
 from jaxrl_envs.forge.wire.link import LONGEST, Link, LinkError
-from tests.jaxrl_envs.forge.lines import failure, later, server
+from tests.support.forge.lines import failure, later, server
 
 
 @pytest.fixture

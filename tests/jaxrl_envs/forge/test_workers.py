@@ -12,8 +12,8 @@ from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, make_buffers
-from tests.jaxrl_envs.forge.fake import scripted
-from tests.jaxrl_envs.forge.play import BOTS, DECKS, FakeFleet, faking, row_of
+from tests.support.forge.fake import scripted
+from tests.support.forge.play import BOTS, DECKS, FakeFleet, faking, row_of
 from tests.training.sebulba.test_workers import Elsewhere
 
 GAMES, STEPS, SEED = 4, 60, 7  # two games on each worker

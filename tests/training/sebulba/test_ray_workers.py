@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from jaxrl.runs.directory import load_run
-from tests.jaxrl_envs.forge.fake import fake_home, fake_java
+from tests.support.forge.fake import fake_home, fake_java
 from tests.support.killing import rows
 from tests.support.paths import PYTHONPATH
 from tests.support.ray_cluster import Cluster, cluster, family, kill, needs_ray, wait, workers_of

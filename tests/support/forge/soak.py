@@ -1,9 +1,9 @@
-"""Random games over many decks on a real engine: `python -m tests.jaxrl_envs.forge.soak --home <folder of Forge>
+"""Random games over many decks on a real engine: `python -m tests.support.forge.soak --home <folder of Forge>
 --games 300`.
 
-Every game is played twice, in two launches of the engine, and compared line by line. The decks of `tests/forge/decks`
-have what is rare: modes, X, split second, copies, morphs, delve, convoke, costs that sacrifice, votes, players who
-control each other.
+Every game is played twice, in two launches of the engine, and compared line by line. The decks of
+`tests/support/forge/decks` have what is rare: modes, X, split second, copies, morphs, delve, convoke, costs that
+sacrifice, votes, players who control each other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import record_ai
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.fixtures import SECONDS, RandomPlayer
-from tests.jaxrl_envs.forge.hidden import leaks
+from tests.support.forge.fixtures import SECONDS, RandomPlayer
+from tests.support.forge.hidden import leaks
 
 OWN = Path(__file__).parent / "decks"
 HELP = ("Exile with delve", "Tap for convoke", "Tap for improvise")  # questions in the midst of a payment

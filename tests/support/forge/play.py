@@ -20,7 +20,7 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, make_buffers
-from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
+from tests.support.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
 HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)

@@ -1,4 +1,4 @@
-"""Fleets of the daemons of `tests.jaxrl_envs.forge.fake`, and what tests ask about processes."""
+"""Fleets of the daemons of `tests.support.forge.fake`, and what tests ask about processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.fake import DECISIONS, Fault, fake_home, fake_java
+from tests.support.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
 # A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line,
 # and waits for a line of input. Arguments: home, java, number of daemons.

@@ -147,7 +147,7 @@ def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:
 
 def scripted(daemon: FakeDaemon, wanted: NewGame) -> Game:
     """Made-up decisions of all types, each of which depends on the seed and all answers before it."""
-    from tests.jaxrl_envs.forge.decisions import Maker
+    from tests.support.forge.decisions import Maker
 
     decks = [deck_name(word) for word in wanted.decks]  # the same game wherever the decks lie
     state = zlib.crc32(f"{wanted.seed} {decks}".encode())
@@ -372,7 +372,7 @@ def fake_java(
     java.write_text(
         "#!/bin/sh\n"
         f"""[ "$1" = --list-modules ] && {{ echo '{lines}'; exit 0; }}\n"""
-        f"""PYTHONPATH='{PYTHONPATH}' exec '{sys.executable}' -m tests.jaxrl_envs.forge.fake '{folder}' "$@"\n"""
+        f"""PYTHONPATH='{PYTHONPATH}' exec '{sys.executable}' -m tests.support.forge.fake '{folder}' "$@"\n"""
     )
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
     return java

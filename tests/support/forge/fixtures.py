@@ -1,5 +1,5 @@
 """Records the conversations of tests/golden/forge from a real daemon: `FORGE_HOME=... python -m
-tests.jaxrl_envs.forge.fixtures`.
+tests.support.forge.fixtures`.
 
 Rules texts are the publisher's: whatever is longer than a few words is replaced by a mark that is the same for the
 same text. Needed again whenever the daemon says something else; `--daemon host:port` takes one that runs already.
@@ -20,7 +20,7 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import record_ai
 from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import RECORDED
+from tests.support.forge.conversations import RECORDED
 
 WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of at most this many words is not the publisher's
 SECONDS = 300.0
