@@ -136,33 +136,22 @@ def _trained(
         raise UserError(
             "in a tournament runs play the game that they were trained on: evaluate.options are for bots alone."
         )
-    found = _loaded(spec, checkpoint, allow, overrides, sampled=sampled, update=update)
-    if options:
-        make_games(found.config)  # refuses what changes the seats, the actions or the observation
-    return dataclasses.replace(found, elsewhere=options)
-
-
-def _loaded(
-    spec: PlayerSpec,
-    checkpoint: str,
-    allow: Collection[str],
-    overrides: Sequence[str],
-    *,
-    sampled: bool,
-    update: bool,
-) -> FoundPlayers:
     file = _policy_file(spec)
     if file is not None:
         policy = load_policy(file, allow, overrides)
-        greedy = policy.config.evaluate.greedy and not sampled
         called = spec.text if spec.kind == ZOO else file.stem
-        return FoundPlayers([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
-    name, own = run_of(spec)
-    run = load_run(name, own or checkpoint, allow, overrides)
-    player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
-    names = seed_names(f"{run.name}@{run.update}" if update else run.name, len(run.params))
-    players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
-    return FoundPlayers(players, run.config, run.env, run, trained=True)
+        players = [policy.player(called, greedy=policy.config.evaluate.greedy and not sampled)]
+        found = FoundPlayers(players, policy.config, policy.env, trained=True, elsewhere=options)
+    else:
+        name, own = run_of(spec)
+        run = load_run(name, own or checkpoint, allow, overrides)
+        player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
+        names = seed_names(f"{run.name}@{run.update}" if update else run.name, len(run.params))
+        players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
+        found = FoundPlayers(players, run.config, run.env, run, trained=True, elsewhere=options)
+    if options:
+        make_games(found.config)  # refuses what changes the seats, the actions or the observation
+    return found
 
 
 def run_of(spec: PlayerSpec) -> tuple[str, str]:

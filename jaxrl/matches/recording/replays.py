@@ -151,16 +151,12 @@ class ReplayLanes:
           answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
           watch: is called with all states and their numbers.
         """
-
-        def advance(state: State, action: np.ndarray, time: np.int32) -> State:
-            return self._step(state, action, step, time)
-
-        game = _Lanes(self.env, self._init(deal), advance, watch)
+        game = _Lanes(self.env, self._init(deal), self._step, watch)
 
         def ask(time: np.int32) -> np.ndarray:
             return np.asarray(answer(game.state, time), np.int32)
 
-        play_host_game(game, lambda time: (np.int32(time),) * 2, ask, game.record)
+        play_host_game(game, lambda time: (np.int32(time), (step, np.int32(time))), ask, game.record)
         return game.played()
 
 
@@ -171,7 +167,7 @@ class _Lanes:
         self,
         env: Env,
         first: State,
-        advance: Callable[[State, np.ndarray, np.int32], State],
+        advance: Callable[..., State],
         watch: Callable[[State, int], None] | None,
     ):
         self.state, self.time = first, 0
@@ -186,8 +182,8 @@ class _Lanes:
     def over(self) -> bool:
         return not self._running.any() or self.time == LONGEST
 
-    def step(self, action: np.ndarray, time: np.int32) -> State:
-        self.state, self.time = self._advance(self.state, action, time), self.time + 1
+    def step(self, action: np.ndarray, chance: tuple[Key, np.int32]) -> State:
+        self.state, self.time = self._advance(self.state, action, *chance), self.time + 1
         return self.state
 
     def record(self, before: State, action: np.ndarray, after: State) -> None:
