@@ -121,7 +121,7 @@ def test_rules_help_and_a_hint():
     perfect = bot_player(env, "perfect")
     said = ["rules", "HELP", "hint", ""]
     _, text = sit(env, 0, [perfect] * 2, said, 5, adviser=perfect)
-    assert "Whoever takes the last one wins." in text and "back to your last decision" in text
+    assert "The player who takes the last one wins." in text and "back to your last decision" in text
     assert "perfect would choose [0] take 1" in text  # of nine stones
     assert text.count("9 stones") == 2  # Enter alone shows them again
     assert "no text of its rules" in sit(TicTacToe(), 0, [None] * 2, ["rules"])[1]
