@@ -210,7 +210,7 @@ def test_no_space_left_keeps_the_previous_checkpoint(tmp_path):
             store.wait()
         whole = CheckpointStore(disk / "checkpoints").newest()
         assert whole.step >= 1 and np.array_equal(whole.arrays["params"], state["params"])
-        assert not list((disk / "checkpoints").glob("*.part"))
+        assert not list((disk / "checkpoints").glob("*.orbax-checkpoint-tmp*"))
         store.close()
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
@@ -234,7 +234,7 @@ def test_kill_in_the_middle_of_a_save_leaves_the_previous_one_usable(tmp_path):
     for delay in (0.0, 0.03):
         child = subprocess.Popen([sys.executable, "-c", script], env=environment)
         deadline = time.monotonic() + 60
-        while not list(path.glob("*.part")) or not CheckpointStore(path).steps():
+        while not list(path.glob("*.orbax-checkpoint-tmp*")) or not CheckpointStore(path).steps():
             assert time.monotonic() < deadline and child.poll() is None
             time.sleep(0.001)
         time.sleep(delay)

@@ -137,7 +137,7 @@ def is_whole(entry: Path) -> bool:
 
 def doing(run: Path, began: float) -> str:
     """What a run was killed in that had been started at that time."""
-    if any(run.glob("checkpoints/*.part")) or any(run.glob("best/*.part")):
+    if any(run.glob("checkpoints/*.orbax-checkpoint-tmp*")) or any(run.glob("best/*.orbax-checkpoint-tmp*")):
         return "writing a checkpoint"
     return "between two checkpoints" if has_logged(run, began) else "starting"
 

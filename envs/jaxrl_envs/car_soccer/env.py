@@ -100,7 +100,7 @@ class CarSoccer(Env):
     REWARDS: ClassVar[Mapping[str, compose.Component]] = compose.COMPONENTS
     TERMINATIONS: ClassVar[Mapping[str, Callable]] = conditions.TERMINATIONS
     TRUNCATIONS: ClassVar[Mapping[str, Callable]] = conditions.TRUNCATIONS
-    simulator: RocketSim | None = None  # with its own physics, None for ours
+    simulator: RocketSim | None = None  # whose physics it is, None for ours
 
     def __init__(
         self,

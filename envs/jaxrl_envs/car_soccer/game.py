@@ -38,7 +38,7 @@ class Step:
     """One decision as reward components and figures see it. All are f32[P] or vectors of it unless said otherwise.
 
     Attributes:
-      teams: of the game.
+      teams: who plays with whom.
       seconds: how long it took.
       before, after: the game around it; `after` is before a kickoff.
       events: what happened in it.
@@ -133,7 +133,7 @@ class Step:
         return apart.length
 
     def nearest(self, who: np.ndarray, distance: jax.Array) -> jax.Array:
-        """The least of f32[P, P] (or of f32[P], by the second seat) over those of `who`, bool[P, P] that are `present`;
+        """The least of f32[P, P] (or of f32[P], by the second seat) over those of `who`, bool[P, P], who are `present`;
         inf over an empty set."""
         return jnp.min(jnp.where(who & self.present, distance, jnp.inf), axis=1, initial=jnp.inf)
 

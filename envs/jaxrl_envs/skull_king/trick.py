@@ -1,4 +1,4 @@
-"""One trick of Skull King: a running summary with the current winner at every moment (specification sections 4, 5).
+"""One trick of Skull King: a running summary that knows at every moment who would win (specification sections 4, 5).
 
 Instead of keeping the list of plays and resolving it at the end, every play updates "the first Mermaid so far", "the
 best suit card so far" and so on. Seats are i32, -1 = none.

@@ -1,4 +1,4 @@
-"""Whole-state checkpoints: asynchronous, atomic, verified byte by byte (`jaxrl/runs/checkpoint_files.py`).
+"""Whole-state checkpoints: asynchronous, atomic, verified byte by byte (`files`).
 
 A checkpoint is a directory `<step>/` that is written under another name and renamed when complete, so that a killed
 process leaves the previous one usable; older ones go when it has been read back.
@@ -19,21 +19,17 @@ import shutil
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxrl.runs import distributed
-from jaxrl.runs.checkpoints.files import (
-    is_no_space,
-    read_arrays,
-    write_files,
-)
+from jaxrl.runs.checkpoints.files import REMOVED, UNFINISHED, UNREAD, is_no_space, open_manager, read_arrays, start_save
 from jaxrl.runs.checkpoints.leaves import COPIES as COPIES
 from jaxrl.runs.checkpoints.leaves import LEARNER, PARAMS, Arrays, hash_arrays
 from jaxrl.runs.checkpoints.leaves import pack as pack
 from jaxrl.runs.checkpoints.leaves import params_hash as params_hash
 from jaxrl.runs.checkpoints.leaves import params_of as params_of
 from jaxrl.runs.checkpoints.leaves import unpack as unpack
-from jaxrl.runs.checkpoints.record import SHARES, mark, read_record
+from jaxrl.runs.checkpoints.record import SHARES, mark, read_record, write_record
 from jaxrl.runs.checkpoints.record import Damaged as Damaged
 from jaxrl.runs.checkpoints.shares import write_share
 from jaxrl.runs.folder import next_command
@@ -41,7 +37,6 @@ from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
 
-_PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
 
 
@@ -104,6 +99,13 @@ def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, P
     return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
 
 
+class _Pending(NamedTuple):
+    """A save under way."""
+
+    snapshot: Snapshot  # with the arrays of this process's share alone
+    name: str  # under which the processes talk about it
+
+
 # ---- the directory of checkpoints ---------------------------------------------------------------------------------
 
 
@@ -125,7 +127,9 @@ class CheckpointStore:
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
         self._mark = mark(self.directory)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._manager: Any = None  # of process 0, from the first save on
+        self._pending: _Pending | None = None  # the save under way
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")  # of the other processes
         self._writing: Future[None] | None = None
         self._writes = itertools.count()
 
@@ -138,28 +142,36 @@ class CheckpointStore:
           UserError: the disk is full, in the write that was under way; earlier checkpoints are intact.
         """
         self.wait()
-        write = self._write if distributed.is_rank0() else self._write_share
-        self._writing = self._thread.submit(write, [snapshot], f"{self.directory.name}/{next(self._writes)}")
+        name = f"{self.directory.name}/{next(self._writes)}"
+        if distributed.is_rank0():
+            self._start(snapshot, name)
+        else:
+            self._writing = self._thread.submit(self._write_share, [snapshot], name)
 
     def check(self) -> None:
-        """Raises what the write under way has run into so far, without waiting for it; several processes raise it
-        together, when they wait."""
-        if distributed.count() == 1 and self._writing is not None and self._writing.done():
+        """Raises the error of a write that has ended, without waiting for one; several processes raise it together,
+        when they wait."""
+        if distributed.count() == 1 and self._pending is not None and not self._manager.is_saving_in_progress():
             self.wait()
 
     def wait(self) -> None:
         """Waits for the write under way. Raises UserError if the disk is full."""
         writing, self._writing = self._writing, None
-        if writing is not None:
-            with no_space_is_user_error(self.directory.parent):
+        with no_space_is_user_error(self.directory.parent):
+            if self._pending is not None:
+                self._end(f"{self._pending.name}/done")
+            if writing is not None:
                 writing.result()
 
     def close(self) -> None:
-        """Waits for the write under way and ends the thread."""
+        """Waits for the write under way and ends the threads."""
         try:
             self.wait()
         finally:
             self._thread.shutdown()
+            if self._manager is not None:
+                self._manager.close()
+                self._manager = None
 
     def saved(self) -> bool:
         """Whether there ever was a checkpoint here, be it gone by now."""
@@ -175,49 +187,52 @@ class CheckpointStore:
         (self.directory / str(step)).rename(place)
         return place
 
-    def _write(self, snapshots: list[Snapshot], name: str) -> None:
-        """Writes the only snapshot of a list; it is taken from there, so that its memory is free for reading back.
-
-        Other processes write their shares meanwhile, and are told under `name` when to begin and how it ended.
-        """
-        snapshot = snapshots.pop()
-        place, part = (self.directory / f"{snapshot.step}{end}" for end in ("", _PART))
-        with distributed.broadcast_result(f"{name}/begun"):
+    def _start(self, snapshot: Snapshot, name: str) -> None:
+        """Starts a save in process 0; the others hear under `name` when to write their shares, and how it ended."""
+        step, leaves = snapshot.step, snapshot.meta["leaves"]
+        spread = {leaf: array for leaf, array in snapshot.arrays.items() if "axis" in leaves[leaf]}
+        with no_space_is_user_error(self.directory.parent), distributed.broadcast_result(f"{name}/begun"):
             self._clear()
-            part.mkdir()
-        with distributed.broadcast_result(f"{name}/done"):
+            if self._manager is None:
+                self._manager = open_manager(self.directory, self._seal, keep=self._keep, keep_every=self._keep_every)
+            self._pending = _Pending(Snapshot(step, spread, snapshot.meta), name)
             try:
-                write_files(part, snapshot.arrays, snapshot.meta | _shares(part, snapshot, name))
+                start_save(self._manager, step, snapshot.arrays, leaves)
             except BaseException:
-                self._clear()  # a full disk needs the space
+                self._pending = None
+                self._clear()
                 raise
-            del snapshot
-            self._finish(place, part)
 
-    def _finish(self, place: Path, part: Path) -> None:
-        """Gives a checkpoint its name, reads it back and drops older ones."""
-        if place.exists():
-            self._drop(place)
-        part.rename(place)
-        self._mark.touch()
+    def _seal(self) -> None:
+        """Completes a checkpoint that has no name yet, and reads it back; runs in orbax's thread."""
+        assert self._pending is not None
+        snapshot, name = self._pending
+        part = _unfinished(self.directory, snapshot.step)
+        write_record(part, snapshot.meta | _shares(part, snapshot, name))
         try:
-            self.read(int(place.name), whole=False)
+            read_arrays(part, read_record(part, snapshot.step), whole=False)
         except Damaged as error:
             raise UserError(
-                f"checkpoint {place} cannot be read back as it was written ({error}): the disk may be failing; older "
-                "checkpoints are kept."
+                f"checkpoint {self.directory / str(snapshot.step)} cannot be read back as it was written ({error}): "
+                "the disk may be failing; older checkpoints are kept."
             ) from error
-        for old in self.steps()[: -self._keep]:
-            if not self._keep_every or old % self._keep_every:
-                self._drop(self.directory / str(old))
-        self._clear()
+
+    def _end(self, name: str) -> None:
+        """Waits for a save in process 0, cleans up after it, and tells the others under `name`."""
+        with distributed.broadcast_result(name):
+            try:
+                self._manager.wait_until_finished()
+                self._mark.touch()
+            finally:
+                self._pending = None
+                self._clear()  # after an error too: a full disk needs the space
 
     def _write_share(self, snapshots: list[Snapshot], name: str) -> None:
         """Writes the share of a process that is not the first, which does all the rest."""
         snapshot, own = snapshots.pop(), f"{name}/{distributed.rank()}"
         distributed.await_result(f"{name}/begun")
         try:
-            part = self.directory / f"{snapshot.step}{_PART}"
+            part = _unfinished(self.directory, snapshot.step)
             share = write_share(part, snapshot.arrays, snapshot.meta["leaves"])
         except BaseException as error:
             distributed.post(own, json.dumps({"error": str(error) or type(error).__name__}))
@@ -227,18 +242,15 @@ class CheckpointStore:
         distributed.post(own, json.dumps(share))
         distributed.await_result(f"{name}/done")
 
-    def _drop(self, place: Path) -> None:
-        """Takes a checkpoint's name from it, so that it is there as a whole or not at all; `_clear` removes it."""
-        place.rename(place.with_name(f"{place.name}.old{_PART}"))
-
     def _clear(self) -> None:
-        """Removes what has lost its name or never got one, also in a process that was killed."""
+        """Removes checkpoints that lost their name or never got one, also in a process that was killed."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        for path in self.directory.glob(f"*{_PART}"):
+        unread = (self.directory / str(step) / name for step in self.steps() for name in UNREAD)
+        for path in (*self.directory.glob(f"*{UNFINISHED}*"), self.directory / REMOVED, *unread):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     # ---- reading ----
 
@@ -302,6 +314,11 @@ class CheckpointStore:
         if self.saved():
             raise UserError(f"the checkpoints in {self.directory} are gone: restore them from a backup.")
         raise UserError(f"there is no checkpoint in {self.directory}: the run stopped before its first one.")
+
+
+def _unfinished(directory: Path, step: int) -> Path:
+    """The folder in which orbax writes a checkpoint before it gets its name."""
+    return next(directory.glob(f"{step}{UNFINISHED}*"))
 
 
 def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:

@@ -1,10 +1,20 @@
-"""The files of one checkpoint, of which every byte is covered:
+"""The files of one checkpoint, of which every byte is covered by a checksum.
 
     state/         the arrays, compressed, by orbax
-    share-N.npz    what is spread over several processes, if there are: `checkpoint_shares`
-    record.json    what they are, and their checksums: `checkpoint_record`
+    share-N.npz    with several processes, the leaves that are sharded over them (`shares`)
+    record.json    what they are, and their checksums (`record`)
 
 The checksums of leaves are taken in memory and compared after reading: they cover the way through the library too.
+
+`orbax.checkpoint.CheckpointManager` writes in the background, renames a checkpoint when it is complete, and decides
+which older ones to remove. Three of its behaviours leave the rest to us (orbax 0.11.25 to 0.12.8):
+
+- It verifies nothing. Our `seal` runs as its `post_finalization_callback`: it adds the checksums and reads everything
+  back before the checkpoint gets its name and before an older one goes.
+- A process that fails does not reach the barrier of a save, and the others wait there until a timeout, without a word
+  of what failed. So process 0 alone uses the manager, and the others write files of their own (`shares`).
+- It removes a checkpoint file by file, so that a kill would leave half of one: ours are renamed first (`REMOVED`). And
+  after `seal` it adds files that no checksum can cover (`UNREAD`); nothing reads them, and they are deleted.
 """
 
 from __future__ import annotations
@@ -12,43 +22,70 @@ from __future__ import annotations
 import errno
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers as policy
 
 from jaxrl.runs import distributed
-from jaxrl.runs.checkpoints.leaves import Arrays, checksum
-from jaxrl.runs.checkpoints.record import STATE, Damaged, check_state, unreadable_is_damaged, write_record
+from jaxrl.runs.checkpoints.leaves import Arrays, Leaves, checksum
+from jaxrl.runs.checkpoints.record import STATE, Damaged, check_state, unreadable_is_damaged
 from jaxrl.runs.checkpoints.shares import read_shares
 
+UNFINISHED = ".orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
+REMOVED = ".removed"  # the folder of checkpoints that are being removed
+UNREAD = ("_CHECKPOINT_METADATA", "commit_success.txt", "metrics")  # of orbax, in a checkpoint
 
-def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
-    """Fills the directory of a checkpoint.
+
+def open_manager(directory: Path, seal: Callable[[], None], *, keep: int, keep_every: int) -> ocp.CheckpointManager:
+    """Opens orbax's manager of a directory of checkpoints; for the one process that writes there.
 
     Args:
-      place: the directory.
-      arrays: leaf path -> array; those of shares are left out.
-      meta: the record; `format` and `files` are added.
+      directory: where there may be checkpoints already.
+      seal: called in orbax's thread when all its files are written, before the checkpoint gets its name; if it raises,
+        the checkpoint gets none, and no older one is removed.
+      keep: number of newest checkpoints to keep.
+      keep_every: keep those of steps that are a multiple of this besides; 0 = none.
     """
-    state, leaves = place / STATE, meta["leaves"]
     _no_echo()
-    with _orbax() as writer:  # it refuses empty ones
-        writer.save(state, {name: each for name, each in arrays.items() if each.size and "axis" not in leaves[name]})
-    write_record(place, meta)
+    handlers = ocp.handlers.DefaultCheckpointHandlerRegistry()
+    handlers.add(STATE, ocp.args.PyTreeSave, ocp.PyTreeCheckpointHandler(multiprocessing_options=_alone()))
+    policies: list[Any] = [policy.LatestN(keep)] + ([policy.EveryNSteps(keep_every)] if keep_every else [])
+    options = ocp.CheckpointManagerOptions(
+        preservation_policy=policy.AnyPreservationPolicy(policies),
+        todelete_subdir=REMOVED,
+        create=False,
+        save_root_metadata=False,
+        multiprocessing_options=_alone(),
+        async_options=ocp.AsyncOptions(
+            timeout_secs=distributed.LONG // 1000,
+            post_finalization_callback=seal,
+            create_directories_asynchronously=False,
+        ),
+    )
+    return ocp.CheckpointManager(directory, options=options, handler_registry=handlers)
 
 
-def _orbax() -> ocp.PyTreeCheckpointer:
-    """Orbax by itself in this process: what the others write is none of its business."""
+def start_save(manager: ocp.CheckpointManager, step: int, arrays: Arrays, leaves: Leaves) -> None:
+    """Starts writing the arrays of a checkpoint, but for those of shares. Orbax refuses empty ones."""
+    stored = {name: each for name, each in arrays.items() if each.size and "axis" not in leaves[name]}
+    manager.reload()  # after a failed save it has forgotten the checkpoints that it did not come to remove
+    if step in manager.all_steps():
+        manager.delete(step)
+    manager.save(step, args=ocp.args.Composite(**{STATE: ocp.args.PyTreeSave(stored)}), force=True)
+
+
+def _alone() -> ocp.options.MultiprocessingOptions:
+    """Orbax by itself in this process, see the module."""
     if distributed.count() == 1:
-        return ocp.PyTreeCheckpointer()
+        return ocp.options.MultiprocessingOptions()
     rank = distributed.rank()
-    alone = ocp.options.MultiprocessingOptions(
+    return ocp.options.MultiprocessingOptions(
         primary_host=rank, active_processes={rank}, barrier_sync_key_prefix=f"process_{rank}"
     )
-    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
-    return ocp.Checkpointer(handler, multiprocessing_options=alone)
 
 
 def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True) -> Arrays:
@@ -61,8 +98,9 @@ def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True) -> Arr
 def _checked_arrays(place: Path, meta: dict[str, Any]) -> Arrays:
     check_state(place, meta)
     _no_echo()
-    with _orbax() as reader:
-        stored = reader.restore(place / STATE)
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=_alone())
+    with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as reader:
+        stored = reader.restore(place / STATE, args=ocp.args.PyTreeRestore())
     arrays = {}
     for name, record in meta["leaves"].items():
         if "axis" in record:

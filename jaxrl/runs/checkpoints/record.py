@@ -17,10 +17,10 @@ from typing import Any
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
-FORMAT, ALONE = 3, 2  # 3 has shares of several processes; 1 has its record in meta/metadata, without checksums
+FORMAT = 3
 STATE = "state"
 SHARES = "shares"  # in a record: by process, what `checkpoint_shares.write_share` has returned
-_RECORD, _RECORD_1 = "record.json", "meta/metadata"
+_RECORD = "record.json"
 _FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
 
 
@@ -35,8 +35,7 @@ def mark(folder: Path) -> Path:
 
 def write_record(place: Path, meta: dict[str, Any]) -> None:
     """The record of a checkpoint whose other files are there; `format` and `files` are added to `meta`."""
-    format = FORMAT if SHARES in meta else ALONE
-    text = json.dumps(meta | {"format": format, "files": _digests(place / STATE)}).encode()
+    text = json.dumps(meta | {"format": FORMAT, "files": _digests(place / STATE)}).encode()
     files.write(place / _RECORD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
@@ -52,12 +51,9 @@ def read_record(place: Path, step: int) -> dict[str, Any]:
 
 
 def _checked_record(place: Path, step: int) -> dict[str, Any]:
-    if (place / _RECORD).is_file():
-        digest, _, text = files.contents(place / _RECORD).partition(b"\n")
-        if digest != hashlib.sha256(text).hexdigest().encode():
-            raise Damaged("the checksum of its record is wrong")
-    else:
-        text = files.contents(place / _RECORD_1)
+    digest, _, text = files.contents(place / _RECORD).partition(b"\n")
+    if digest != hashlib.sha256(text).hexdigest().encode():
+        raise Damaged("the checksum of its record is wrong")
     record = json.loads(text)
     if record["format"] > FORMAT:
         raise UserError(

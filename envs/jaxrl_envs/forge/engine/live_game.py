@@ -11,8 +11,8 @@ import time
 import zlib
 from typing import Any, NamedTuple
 
-from jaxrl_envs.forge.encoding.facts import Facts
 from jaxrl_envs.forge.engine.decision import ForgeDecision
+from jaxrl_envs.forge.engine.facts import Facts
 from jaxrl_envs.forge.engine.faults import DIFFERENT, EVICTED, GARBAGE, REFUSED, SLOW, GameFault
 from jaxrl_envs.forge.engine.state import (
     BROKEN,

@@ -52,7 +52,7 @@ class Launch(NamedTuple):
         flags = java_flags(self.profile, self.heap_mb, self.place(number), self.java.version)
         options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if self.stock else [])]
         options += ["--forge-version", self.forge.version] if self.forge.version else []
-        options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths come from us only: the token tells
+        options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths are ours: it knows who asks by the token
         path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
         return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.encoding.vocabulary import name_id
+from jaxrl_envs.forge.vocabulary import name_id
 
 MOST_PARTS = 16  # of one card
 KEYWORDS = {"shroud": "hexproof", "ward": "hexproof", "protection": "hexproof"} | {name: name for name in at.KEYWORDS}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.encoding.card_words import keyword_bits, zone_number
-from jaxrl_envs.forge.encoding.vocabulary import name_id, text_id
+from jaxrl_envs.forge.engine.card_words import keyword_bits, zone_number
+from jaxrl_envs.forge.vocabulary import name_id, text_id
 from jaxrl_envs.forge.wire.link import parsed
 
 MOST_PARTS = 16  # of one card
