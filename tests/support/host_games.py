@@ -150,7 +150,7 @@ PICKS = "<bbb3b3b3bQIiI"  # round, how it ended, lucky number, picks, paid, won;
 
 
 class Picks(SimultaneousPythonGame):
-    """Every seat picks a number, not the one it has just picked. The highest that nobody else picked wins, and wins
+    """Every seat picks a number, not the one it has just picked. The highest that no other seat picked wins, and wins
     double if it is the lucky number of the round; the others pay for it together."""
 
     def __init__(self, seed: int, slot: int, *, num_players: int, limit: int, fault: Any = None):

@@ -42,7 +42,7 @@ class Recall(Env):
 
         Args:
           delays: rising.
-          limit: cut off after so many decisions of both seats; 0: never.
+          limit: number of decisions of both seats after which it is cut off; 0: never.
         """
         self.num_players, self.num_actions = SEATS, CUES
         self.delays, self.limit, self.may_truncate = tuple(delays), limit, bool(limit)

@@ -1,4 +1,4 @@
-"""Nim with one heap, compiled and on the host: take one to three sticks, whoever takes the last one wins.
+"""Nim with one heap, compiled and on the host: take one to three sticks, taking the last one wins.
 
 A heap of a multiple of 4 is lost for the seat that is to move, any other is won by leaving a multiple of 4.
 """

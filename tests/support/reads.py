@@ -52,7 +52,7 @@ def properties_of_config(source: str) -> dict[str, set[str]]:
     """What each property of the class `BaseConfig` reads, directly or through another property."""
     [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "BaseConfig"]
     methods = {node.name: set(_of_scope(node, {"self": ""})) for node in cls.body if isinstance(node, ast.FunctionDef)}
-    for _ in methods:  # so many steps reach everything
+    for _ in methods:  # this many steps reach everything
         for reads in methods.values():
             reads |= {path for name in reads & methods.keys() for path in methods[name]}
     return methods

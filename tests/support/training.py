@@ -148,7 +148,7 @@ def assert_close(left: Any, right: Any, tolerance: float) -> None:
 
 
 def on_devices(source: str, devices: int) -> Any:
-    """What a program prints as JSON in its last line, in a process of its own with so many virtual CPU devices."""
+    """What a program prints as JSON in its last line, in its own process with `devices` virtual CPU devices."""
     fast = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # to compile, as in conftest.py
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,6 +39,7 @@ class ObservationParts(NamedTuple):
 
 def read_parts(observation: jax.Array) -> ObservationParts:
     """The parts of an observation f32[1051]."""
+    chex.assert_shape(observation, (1051,))
     observation = observation.astype(jnp.float32)
     units = observation[: UNITS * UNIT_FEATURES].reshape(UNITS, UNIT_FEATURES)
     board = observation[UNITS * UNIT_FEATURES :]

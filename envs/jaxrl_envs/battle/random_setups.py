@@ -81,7 +81,7 @@ def _strength(weapon: dict[str, Any]) -> float:
 
 
 def _mean(dice: int | str) -> float:
-    """Of a number, or of dice such as 2D6+1."""
+    """The mean of a number, or of dice such as 2D6+1."""
     count, _, rest = str(dice).partition("D")
     if not rest:
         return float(dice)

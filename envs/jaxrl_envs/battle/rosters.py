@@ -172,7 +172,7 @@ class MeleeFile:
     abilities: AbilitiesFile = option(AbilitiesFile())
 
     def weapon(self, range: int = 0) -> Weapon:
-        """As the engine knows it."""
+        """The engine's form of it."""
         return Weapon(self.name, range, self.A, self.skill, self.S, -self.AP, self.D, **vars(self.abilities))
 
 
@@ -207,7 +207,7 @@ class UnitFile:
     melee: MeleeFile | None = option(None, words=WEAPON)
 
     def unit(self) -> UnitType:
-        """As the engine knows it."""
+        """The engine's form of it."""
         fields: dict[str, Any] = dict(vars(self))
         del fields["keywords"], fields["ranged"], fields["melee"]
         fields |= {keyword: keyword in self.keywords for keyword in KEYWORDS}

@@ -160,9 +160,10 @@ class BeastyBar(Env):
         return render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.beasty_bar.display.render import render_svg
+        from jaxrl_envs.beasty_bar.display.drawing import draw
+        from jaxrl_envs.beasty_bar.display.position import look
 
-        return render_svg(self, state, seat)
+        return draw(look(state, seat))
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
         from jaxrl_envs.beasty_bar.display.drawing import click_areas

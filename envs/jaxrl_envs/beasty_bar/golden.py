@@ -35,7 +35,7 @@ MOVE = ("seat", "legal ids", "action", "queue", "bar", "out")  # the figures of 
 class Turn(NamedTuple):
     """One turn of a game by the engine; [turns], padded."""
 
-    seat: Any  # i32[], who moves
+    seat: Any  # i32[], the seat to move
     legal: Any  # u32[], bit = action id
     # After the turn:
     queue: Any  # u32[], `rules.Zones`
@@ -145,22 +145,16 @@ def _position(record: Record) -> BeastyBarGame:
     bar, out, held = (first | second << c.SPECIES for first, second in (record["bar"], record["out"], hands))
     queue = sum(code + 1 << c.FIELD * place for place, code in enumerate(record["queue"]))
     decks = [sum(strength - 1 << 4 * i for i, strength in enumerate(deck)) for deck in record["deck"]]
+    u32: Any = np.uint32
+    i32: Any = np.int32
     return BeastyBarGame(
-        table=Zones(queue=_u32(queue), bar=_u32(bar), out=_u32(out)),
-        hands=_u32(held),
-        deck0=_u32(decks[0]),
-        deck1=_u32(decks[1]),
-        ply=_i32(record["ply"]),
-        start=_i32(record["start"]),
+        table=Zones(*map(u32, (queue, bar, out))),
+        hands=u32(held),
+        deck0=u32(decks[0]),
+        deck1=u32(decks[1]),
+        ply=i32(record["ply"]),
+        start=i32(record["start"]),
     )
-
-
-def _u32(value: int) -> Any:
-    return np.uint32(value)
-
-
-def _i32(value: int) -> Any:
-    return np.int32(value)
 
 
 @cache

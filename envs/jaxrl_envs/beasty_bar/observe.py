@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -39,6 +40,7 @@ def pack(game: BeastyBarGame, seat: jax.Array) -> jax.Array:
 
 def features(observation: jax.Array) -> jax.Array:
     """The compact observation f32[150]."""
+    chex.assert_shape(observation, (WORDS,))
     words = [observation[i] for i in range(WORDS)]
     sets = _sets(words)
     species = jnp.arange(c.SPECIES, dtype=jnp.uint32)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -236,6 +237,7 @@ def _offset_of(queue: jax.Array, token: jax.Array) -> jax.Array:
 
 def step(game: BeastyBarGame, action: jax.Array) -> BeastyBarGame:
     """One turn with the draw; `action` is i32[], legal."""
+    chex.assert_rank(action, 0)
     seat = game.seat
     play = decode(game.table.queue, action)
     table = play_turn(game.table, seat, play)

@@ -139,7 +139,7 @@ class _View(NamedTuple):
         return _controls(throttle=1.0 + 0 * self.distance, steer=jnp.clip(gain * self.angle(target), -1, 1))
 
     def back_off(self, target: Vec) -> jax.Array:
-        """To a place, in reverse if it is behind."""
+        """Drives to a place, in reverse if it is behind."""
         angle = self.angle(target)
         reverse = jnp.cos(angle) < -0.5
         steer = jnp.where(reverse, -jnp.sin(angle), angle)  # a car in reverse steers the other way round

@@ -100,7 +100,7 @@ class CarSoccer(Env):
     REWARDS: ClassVar[Mapping[str, compose.Component]] = compose.COMPONENTS
     TERMINATIONS: ClassVar[Mapping[str, Callable]] = conditions.TERMINATIONS
     TRUNCATIONS: ClassVar[Mapping[str, Callable]] = conditions.TRUNCATIONS
-    simulator: RocketSim | None = None  # whose physics it is, None for ours
+    simulator: RocketSim | None = None  # with its own physics, None for ours
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class CarSoccer(Env):
 
     def reward_parts(self, state: State) -> dict[str, jax.Array]:
         assert isinstance(state, CarSoccerState)
-        return dict(zip(self.reward.weights, state.shares, strict=False))  # what was cut off is none
+        return dict(zip(self.reward.weights, state.shares, strict=False))  # without the share that was clipped
 
     @property
     def bots(self) -> Mapping[str, Bot]:

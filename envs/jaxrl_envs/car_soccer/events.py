@@ -16,7 +16,7 @@ from jaxrl_envs.car_soccer.prediction import BallPath, foreseen
 # The limits of the reference simulator's tracker of events, seconds and uu/s.
 GOAL_CREDIT, PASS, SHOT_DELAY, SHOT_PAUSE, SHOT_SPEED = 4.0, 2.0, 0.3, 1.0, 1750.0
 AHEAD = 2.0  # how far the ball is predicted, `prediction.foreseen`
-KICKOFF_JUDGED = 2.0  # after the first touch of a kickoff: who has it in the opponents' half has won it
+KICKOFF_JUDGED = 2.0  # after the first touch of a kickoff: the team with the ball in the opponents' half has won it
 
 
 @struct.dataclass
@@ -146,7 +146,7 @@ def observe(teams: Teams, tracks: Tracks, before: Arena, after: Arena) -> tuple[
 
 
 def _credit(teams: Teams, scored: jax.Array, after: Arena) -> tuple[jax.Array, jax.Array]:
-    """bool[P] twice: who scored, the last of the team to touch the ball not too long ago; and who gave the ball."""
+    """bool[P] twice: the scorer, the last of the team to touch the ball not too long ago; and the assistant."""
     touch = after.counts.last_touch
     recent = (touch >= 0) & (after.tick - touch <= GOAL_CREDIT * TICKS)
     behind = jnp.any(teams.mates & (touch[None, :] > touch[:, None]), axis=1)  # a mate touched it later
@@ -181,7 +181,7 @@ def _shots(teams: Teams, tracks: Tracks, after: Arena, threat: jax.Array, is_las
 
 
 def _passes(teams: Teams, before: Arena, after: Arena, touched: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """bool[P] twice: who gave the ball to a mate, and who got it."""
+    """bool[P] twice: the car that passed the ball to a mate, and the mate."""
     touch = before.counts.last_touch
     had = (touch == jnp.max(touch)) & (touch >= 0) & (after.tick - touch <= PASS * TICKS) & ~touched
     pairs = teams.mates & had[:, None] & touched[None, :]

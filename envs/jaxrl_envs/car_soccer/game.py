@@ -38,7 +38,7 @@ class Step:
     """One decision as reward components and figures see it. All are f32[P] or vectors of it unless said otherwise.
 
     Attributes:
-      teams: who plays with whom.
+      teams: of the game.
       seconds: how long it took.
       before, after: the game around it; `after` is before a kickoff.
       events: what happened in it.
@@ -85,12 +85,12 @@ class Step:
 
     @cached_property
     def to_ball(self) -> Vec:
-        """From each car."""
+        """Vectors from each car to the ball."""
         return self.ball.position - self.cars.position
 
     @cached_property
     def distance(self) -> jax.Array:
-        """To the ball, uu."""
+        """Distance to the ball, uu."""
         return self.to_ball.length
 
     @cached_property
@@ -104,7 +104,7 @@ class Step:
 
     @cached_property
     def y(self) -> jax.Array:
-        """The same of each car."""
+        """Position of each car along the field, as `ball_y`."""
         return self.cars.position.y * self.teams.attack
 
     @cached_property
@@ -133,7 +133,7 @@ class Step:
         return apart.length
 
     def nearest(self, who: np.ndarray, distance: jax.Array) -> jax.Array:
-        """The least of f32[P, P] (or of f32[P], by the second seat) over those of `who`, bool[P, P], who are `present`;
+        """The least of f32[P, P] (or of f32[P], by the second seat) over those of `who`, bool[P, P] that are `present`;
         inf over an empty set."""
         return jnp.min(jnp.where(who & self.present, distance, jnp.inf), axis=1, initial=jnp.inf)
 

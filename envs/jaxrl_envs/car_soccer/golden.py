@@ -183,7 +183,7 @@ def verify(path: str | Path, iterations: int = 10) -> Deviations:
 
 
 def measure(records: Mapping[str, Record], iterations: int = 10) -> Deviations:
-    """As `verify`, of episodes by name."""
+    """Compares episodes by name, as `verify`."""
     errors = compare(list(records.values()), iterations)
     suites: dict[str, list[Errors]] = {}
     lines, beyond = [], []

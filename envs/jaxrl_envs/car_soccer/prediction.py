@@ -42,7 +42,7 @@ def foreseen(ball: Ball) -> BallPath:
 
 
 def still(ball: Ball) -> BallPath:
-    """The same of a ball that lies still."""
+    """The path of a ball that lies still."""
     place = jax.tree.map(lambda part: jnp.full(len(SHOWN), part), ball.position)
     return BallPath(place, jnp.zeros_like(ball.position.x))
 

@@ -74,7 +74,7 @@ class ForgeGame(HostGame):
           advice: Forge's AI says in every question what it would do, for recordings (forge.record); hidden from seats.
           game_limit: CPU seconds that a daemon may spend on a game before it is cut off.
           max_decisions: actions of both seats after which a game is cut off, 1 to 32000.
-          shaping_life: weight of the lead in life, in twenties, in a potential whose changes are paid; 0: none.
+          shaping_life: weight of the lead in life, in twenties, in a potential whose changes are rewarded; 0: none.
           shaping_board: weight of the lead in power on the battlefield, in tens.
           shaping_cards: weight of the lead in cards in hand, in sevens.
         """
@@ -153,7 +153,7 @@ class ForgeGame(HostGame):
         return self.engine_on(self.fleet(), num_games, seed, first_slot=first_slot)
 
     def engine_on(self, fleet: Any, num_games: int, seed: int = 0, *, first_slot: int = 0) -> ForgeEngine:
-        """An engine whose games are played by the daemons of `fleet`, whatever it is."""
+        """An engine whose games are played by the daemons of `fleet`, of any kind."""
         deployment = self.deployment = self.deployment or Deployment()
         pairs, mark = self._located()
         limits = (self.game_limit, self.max_decisions, deployment.decision_timeout)

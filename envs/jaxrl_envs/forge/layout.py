@@ -14,7 +14,7 @@ them again after a change.
 from __future__ import annotations
 
 NUM_ACTIONS = 64
-VOCABULARY = 4096  # ids of names: 1 .. VOCABULARY - 1, 0 = nothing (`jaxrl_envs.forge.vocabulary`)
+VOCABULARY = 4096  # ids of names: 1 .. VOCABULARY - 1, 0 = nothing (`jaxrl_envs.forge.encoding.vocabulary`)
 LIMIT = 4.0
 
 TYPES = (  # of decisions, in the order of their columns
@@ -80,7 +80,7 @@ OPTION_COUNT = 5  # equal options / 4
 COST = 6  # mana value of what it costs, / 8
 NUMBER = 7  # / 10
 TAKEN = 8  # number of times chosen in this question, or of its blockers; / 2
-ME, THEM = 9, 10  # the player, or who controls the card or spell
+ME, THEM = 9, 10  # the player, or the controller of the card or spell
 OPTION = 11
 OPTIONS = NUM_ACTIONS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -13,6 +14,7 @@ from jaxrl_envs.forge import layout as at
 
 def as_candidates(observation: Any) -> Candidates:
     """f32[FEATURES] -> the tables; the context is the situation and the question's subject."""
+    chex.assert_shape(observation, (at.FEATURES,))
     observation = observation.astype(jnp.float32)
     entities = observation[at.ENTITIES_AT : at.OPTIONS_AT].reshape(at.ENTITIES, at.ENTITY)
     options = observation[at.OPTIONS_AT : at.KINDS_AT].reshape(at.OPTIONS, at.OPTION)

@@ -193,7 +193,7 @@ def _simple_card(
 def _with_the_table(
     game: SkullKingGame, plays: CardSet, mode: jax.Array, discarding: jax.Array
 ) -> tuple[CardSet, jax.Array]:
-    """Medium: narrows the plays by who would win now; "last of R" is the WIN index of the losing plays."""
+    """Medium: narrows the plays by the current winner; "last of R" is the WIN index of the losing plays."""
     winning = plays & _winning(game.round.trick)
     losing = plays - winning
     looking = (game.round.trick.size > 0) & ~discarding

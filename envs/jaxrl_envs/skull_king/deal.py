@@ -46,7 +46,7 @@ def cards_dealt(number: jax.Array, setup: Setup) -> jax.Array:
 
 @struct.dataclass
 class Deal:
-    """A deal in the making: who gets which card, and the two cards on top of the stock."""
+    """A deal in the making: the hands, and the two cards on top of the stock."""
 
     hands: Hands
     top: CardSet

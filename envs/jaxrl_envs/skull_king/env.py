@@ -73,7 +73,7 @@ class SkullKing(Env):
             every trick what it changes of what the round promises, in sum points_dense).
           episode: game (ten rounds) | round (a single round, for training).
           round_weights: relative frequency of rounds 1..10 when the episode is a single round.
-          history: seats also see who played which card in which trick of the round, not only which are gone.
+          history: seats also see which seat played which card in which trick of the round, not only which are gone.
         """
         if not 2 <= players <= 8:
             raise UserError(f"skull_king: players must be 2 to 8, not {players}")
@@ -233,9 +233,10 @@ class SkullKing(Env):
         return render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.skull_king.display.render import render_svg
+        from jaxrl_envs.skull_king.display.drawing import draw
+        from jaxrl_envs.skull_king.display.position import look
 
-        return render_svg(self, state, seat)
+        return draw(look(self, state, seat))
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
         from jaxrl_envs.skull_king.display.drawing import click_areas

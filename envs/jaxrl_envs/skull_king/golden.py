@@ -39,7 +39,7 @@ FLAG, ACTION, PHASE = range(2), range(NUM_ACTIONS), range(len(PHASES))
 class Decided(NamedTuple):
     """One decision of a game by the engine; [games, decisions, ...]. P seats."""
 
-    seat: jax.Array  # i32[], who is asked
+    seat: jax.Array  # i32[], the seat asked
     phase: jax.Array  # i32[]
     number: jax.Array  # i32[], the round
     legal: jax.Array  # u32[4], `rules.legal_words`

@@ -37,7 +37,7 @@ class History:
 
         Args:
           card: the one card.
-          seat: i32[], who played it.
+          seat: i32[], the seat that played it.
           trick: i32[], finished tricks.
           leads: bool[], it is the first card of the trick.
           pirate: bool[], it is the Tigress as a pirate.

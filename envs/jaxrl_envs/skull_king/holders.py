@@ -37,7 +37,7 @@ def card_beliefs(observation: jax.Array, setup: Setup) -> CardBeliefs:
     thrown = jnp.where(v.bendt > 0, v.bendt_drawn - v.bendt_left, 0)
     left = jnp.sum(hidden) - jnp.sum(sizes) - thrown
     void = (jnp.append(((v.voids[1:, None] >> np.arange(4)) & 1) > 0, jnp.zeros((n - 1, 1), bool), axis=1))[:, _SUIT].T
-    held = ~void & (~viewed[:, None] | (others == v.bendt))  # only who drew may hold a card that was in the stock
+    held = ~void & (~viewed[:, None] | (others == v.bendt))  # only the drawer may hold a card that was in the stock
     undealt = viewed | ~viewed.any()
     possible = hidden[:, None] & jnp.concatenate([held, undealt[:, None], jnp.ones((len(_IDS), 1), bool)], axis=1)
     return CardBeliefs(possible, jnp.concatenate([sizes, left[None], thrown[None]]).astype(jnp.int32))

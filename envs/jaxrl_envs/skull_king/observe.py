@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,13 +53,13 @@ class Unpacked(NamedTuple):
     phase: jax.Array
     actor: jax.Array
     leader: jax.Array
-    winner: jax.Array  # who would win the trick if it ended now
+    winner: jax.Array  # the seat that would win the trick if it ended now
     trick_size: jax.Array
     tricks: jax.Array  # tricks finished
     number: jax.Array  # the round
     follow: jax.Array  # the suit to follow, 4 = none yet, 5 = the trick is free
-    harry: jax.Array  # who holds Harry's pending change
-    bendt: jax.Array  # who drew with Bendt
+    harry: jax.Array  # the seat with Harry's pending change
+    bendt: jax.Array  # the seat that drew with Bendt
     bendt_drawn: jax.Array
     bendt_left: jax.Array
     beast: jax.Array
@@ -123,6 +124,7 @@ def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
 
 def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
     """The inverse of `pack`."""
+    chex.assert_rank(observation, 1)
     w, n = observation, setup.players
     seats = np.arange(n)
     nibbles = 4 * seats

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -201,6 +202,7 @@ def step(game: SkullKingGame, action: jax.Array, bits: jax.Array, setup: Setup) 
       bits: u32[draws], randomness for dealing ahead.
       setup: the table.
     """
+    chex.assert_rank(action, 0)
     phase, actor = game.phase, game.actor
     if game.fixed is None:
         game = game.replace(next=deal_cards(game.next, game.next_number, bits, setup))

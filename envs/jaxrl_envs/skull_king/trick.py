@@ -1,4 +1,4 @@
-"""One trick of Skull King: a running summary that knows at every moment who would win (specification sections 4, 5).
+"""One trick of Skull King: a running summary with the current winner at every moment (specification sections 4, 5).
 
 Instead of keeping the list of plays and resolving it at the end, every play updates "the first Mermaid so far", "the
 best suit card so far" and so on. Seats are i32, -1 = none.
@@ -24,7 +24,7 @@ class Trick:
 
     size: jax.Array  # number of plays
     plays: tuple[jax.Array, jax.Array]  # u32[]: play + 1 of each seat (0 = none), 8 bits a seat, 4 seats a word
-    suit: jax.Array  # suit of the first suit card, NO_SUIT if there is none yet
+    suit: jax.Array  # suit of the first suit card, NO_SUIT without one
     free: jax.Array  # bool[]: the first card was a character or a beast, so no seat has to follow
     beast: jax.Array  # the last beast: NO_BEAST, KRAKEN_LAST, WHALE_LAST
     king: jax.Array  # seat of the Skull King
@@ -34,7 +34,7 @@ class Trick:
     escape: jax.Array  # seat of the earliest escape-like card
     best: jax.Array  # 16 + number of the best Jolly Roger, else number of the best card of the suit, else 0
     best_seat: jax.Array
-    highest: jax.Array  # the highest number of any suit card, 0 if there is none
+    highest: jax.Array  # the highest number of any suit card, 0 without one
     highest_seat: jax.Array
     mermaids: jax.Array  # how many Mermaids
     pirates: jax.Array  # how many pirate-like cards

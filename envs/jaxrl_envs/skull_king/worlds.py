@@ -2,7 +2,7 @@
 
 A world agrees with all that the rules let the seat conclude: its own cards, everything played, the sizes of all hands
 and of the stock, the suits that others could not follow, what it saw in the stock with Jade and threw away with Bendt.
-What others bid and played says more to one who knows how they play; that is not used here.
+The others' bids and plays would tell more, given a model of how they play; that is not used here.
 """
 
 from __future__ import annotations

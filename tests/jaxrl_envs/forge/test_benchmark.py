@@ -19,7 +19,7 @@ SMALL = forge.ForgeEffort(warm_up=1, rounds=2, games=2)
 
 @pytest.fixture
 def keys(tmp_path, monkeypatch):
-    """Overrides for a Forge that is none; little is measured."""
+    """Overrides for a fake Forge; little is measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("FORGE_HOME", raising=False)
     monkeypatch.setattr(forge, "QUICK", SMALL)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge import vocabulary
+from jaxrl_envs.forge.encoding import vocabulary
+from jaxrl_envs.forge.encoding.facts import Facts
+from jaxrl_envs.forge.encoding.observation import observe
 from jaxrl_envs.forge.engine.decision import ForgeDecision
-from jaxrl_envs.forge.engine.facts import Facts
-from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import recording
 from tests.jaxrl_envs.forge.referee.forge import Referee, overview

@@ -1,4 +1,4 @@
-"""What cards do, as an observation tells it: facts, names, ties between cards, what is known, what can be cast."""
+"""Facts about cards in an observation: facts, names, ties between cards, what is known, what can be cast."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from jaxrl.networks.config import CandidatesConfig, NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge import vocabulary
+from jaxrl_envs.forge.encoding import vocabulary
+from jaxrl_envs.forge.encoding.facts import Facts, NameKind, Names, api_number, mode_number
+from jaxrl_envs.forge.encoding.observation import observe
 from jaxrl_envs.forge.engine.decision import ForgeDecision
-from jaxrl_envs.forge.engine.facts import Facts, NameKind, Names, api_number, mode_number
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
-from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import demonstrations, recording
 from tests.jaxrl_envs.forge.test_encoder import SMALL, encoded, tables

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from jaxrl_envs.forge.encoding.observation import observe
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
-from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.wire.link import Link, LinkError, parsed
 from tests.support.forge.lines import decisions
 

@@ -1,4 +1,4 @@
-"""Recorded games served in the place of a daemon: `jaxrl forge replay`, on which the tests' fake daemon is built."""
+"""The recorded engine, which serves recorded games in place of a daemon; the tests' fake daemon is built on it."""
 
 from __future__ import annotations
 

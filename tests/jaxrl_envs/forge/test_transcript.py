@@ -1,4 +1,4 @@
-"""The story of a recorded game: every kind of decision in words, and what changed between two decisions."""
+"""The transcript of a recorded game: every kind of decision in words, and what changed between two decisions."""
 
 from __future__ import annotations
 

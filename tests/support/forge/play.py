@@ -30,7 +30,7 @@ BOTS = [[-1, -1], [-1, 1], [3, -1], [-1, -1]]  # who holds the seats: the learne
 
 
 def forge_home() -> str:
-    """The folder of the release to test against; the test is skipped if there is none."""
+    """The folder of the release to test against; the test is skipped without one."""
     home = os.environ.get("FORGE_HOME", "")
     if not home:
         pytest.skip(MISSING)

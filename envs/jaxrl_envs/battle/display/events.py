@@ -34,7 +34,7 @@ def describe(before: BattlePosition, action: int, after: BattlePosition, seat: i
     Args:
       before, after: the positions around the step.
       action: of the side asked in `before`.
-      seat: who is told, called "you"; both sides see everything.
+      seat: the reader, called "you"; both sides see everything.
     """
     question = before.question
     if question is None:

@@ -135,7 +135,7 @@ def _health(view: BattlePosition) -> list[int]:
 
 
 def _marker(layout: Layout, clock: Clock, views: Sequence[BattlePosition], index: int) -> str:
-    """An objective in the colours of those who control it."""
+    """An objective in the colours of the side that controls it."""
     markers = [view.markers[index] for view in views]
     owners = [str(marker.owner) for marker in markers]
     return clock.variants(owners, lambda i: draw_marker(layout, markers[i], index, markers[i].owner))
@@ -264,7 +264,7 @@ def _card(layout: Layout, clock: Clock, views: Sequence[BattlePosition], squad: 
 
 
 def _title(layout: Layout, clock: Clock, views: Sequence[BattlePosition]) -> str:
-    """Round and phase; at the end, who won."""
+    """Round and phase; at the end, the result."""
     rounds = [None if view.over else (view.round, view.active) for view in views]
     phases = [None if view.over else view.phase for view in views]
     over = [view.over or None for view in views]

@@ -104,7 +104,7 @@ class BattlePosition(NamedTuple):
     mission: str
     rounds: int  # of the whole battle
     round: int
-    active: int  # whose half-turn it is
+    active: int  # the side of the half-turn
     first: int  # the side that has the first half-turn of a round
     left: int  # the side that deployed on the left
     phase: str  # of PHASES

@@ -4,7 +4,7 @@ from libc.stdint cimport int16_t
 
 from jaxrl_envs.battle.engine.phases.charge cimport ask_charge, ask_counter, needed_for
 from jaxrl_envs.battle.engine.phases.command cimport ask_shock
-from jaxrl_envs.battle.engine.decisions cimport ask
+from jaxrl_envs.battle.engine.play.decisions cimport ask
 from jaxrl_envs.battle.engine.phases.fight cimport ask_fight
 from jaxrl_envs.battle.engine.space.geometry cimport has, put
 from jaxrl_envs.battle.engine.phases.movement cimport ask_move
@@ -16,7 +16,7 @@ from jaxrl_envs.battle.engine.state cimport (
     CHARGE, COUNTER, FALL_BACK, FIGHT, MODELS, MOVE, NOTHING_ASKED, PROTECT, REROLL_CHARGE, SHOCK, SHOOT, SNAP, Game,
     Unit, UnitSpec, alive,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport ask_reroll, ask_snap
+from jaxrl_envs.battle.engine.play.stratagems cimport ask_reroll, ask_snap
 
 
 cdef bint _lives(const Game* g, int side, int unit) noexcept nogil:

@@ -4,9 +4,9 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free as release
 from libc.string cimport memset
 
-from jaxrl_envs.battle.engine.space.course cimport run, take
-from jaxrl_envs.battle.engine.decisions cimport is_legal, trailing_zeros
-from jaxrl_envs.battle.engine.dice cimport set_streams
+from jaxrl_envs.battle.engine.play.course cimport run, take
+from jaxrl_envs.battle.engine.play.decisions cimport is_legal, trailing_zeros
+from jaxrl_envs.battle.engine.play.dice cimport set_streams
 from jaxrl_envs.battle.engine.observation cimport observe
 from jaxrl_envs.battle.engine.players cimport scripted
 from jaxrl_envs.battle.engine.rules cimport Rules

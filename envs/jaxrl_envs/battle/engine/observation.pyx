@@ -3,7 +3,7 @@
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from jaxrl_envs.battle.engine.dice cimport twice_mean
+from jaxrl_envs.battle.engine.play.dice cimport twice_mean
 from jaxrl_envs.battle.engine.space.geometry cimport engaged, has, home_col, isqrt, near, of_unit, row_of
 from jaxrl_envs.battle.engine.space.sight cimport cover, firing_models, unit_distance2
 from jaxrl_envs.battle.engine.state cimport (

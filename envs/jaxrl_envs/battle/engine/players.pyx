@@ -2,10 +2,10 @@
 
 from libc.stdint cimport uint64_t
 
-from jaxrl_envs.battle.engine.attack cimport wound_target
+from jaxrl_envs.battle.engine.play.attack cimport wound_target
 from jaxrl_envs.battle.engine.phases.charge cimport needed_for
-from jaxrl_envs.battle.engine.decisions cimport is_legal, legal_count, nth_legal
-from jaxrl_envs.battle.engine.dice cimport twice_mean
+from jaxrl_envs.battle.engine.play.decisions cimport is_legal, legal_count, nth_legal
+from jaxrl_envs.battle.engine.play.dice cimport twice_mean
 from jaxrl_envs.battle.engine.space.geometry cimport (
     Walk, col_of, end_of, free_cells, has, isqrt, of_unit, row_of, steps_within, walk,
 )

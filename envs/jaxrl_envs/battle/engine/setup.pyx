@@ -3,7 +3,7 @@
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
-from jaxrl_envs.battle.engine.dice cimport die, set_streams
+from jaxrl_envs.battle.engine.play.dice cimport die, set_streams
 from jaxrl_envs.battle.engine.space.geometry cimport REACH, REACHES, fits, forget_everything, form_up, free_cells, mirrored
 from jaxrl_envs.battle.engine.rules cimport Rules
 from jaxrl_envs.battle.engine.state cimport (

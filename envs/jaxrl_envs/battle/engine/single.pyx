@@ -4,8 +4,8 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free as release
 from libc.string cimport memcmp
 
-from jaxrl_envs.battle.engine.space.course cimport answer, run
-from jaxrl_envs.battle.engine.decisions cimport is_legal
+from jaxrl_envs.battle.engine.play.course cimport answer, run
+from jaxrl_envs.battle.engine.play.decisions cimport is_legal
 from jaxrl_envs.battle.engine.space.geometry cimport col_of, forget_everything, near, of_unit, row_of
 from jaxrl_envs.battle.engine.observation cimport observe, planes
 from jaxrl_envs.battle.engine.players cimport melee_share, ranged_share, script, scripted

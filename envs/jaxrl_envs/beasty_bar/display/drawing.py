@@ -134,7 +134,7 @@ def _queue(table: BeastyBarPosition) -> str:
 
 
 def _middle(table: BeastyBarPosition) -> str:
-    """Above the carpet: whose turn it is, or who won."""
+    """Above the carpet: the seat to move, or the result."""
     x, y = (BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98
     if table.actor is not None:
         return _text(x, y, f"turn {table.ply + 1}: {table.name(table.actor)} to move", 19, PALE, 'font-style="italic"')

@@ -11,13 +11,13 @@ from jaxrl_envs.contract.env import Env, State
 
 
 def describe(env: Env, before: State, action: int, after: State, seat: int | None = None) -> str:
-    """The turn as sentences: the card and its choice, who entered the bar, who was thrown out, the draw, the end.
+    """The turn as sentences: the card and its choice, animals into the bar, animals thrown out, the draw, the end.
 
     Args:
       env: the `BeastyBar` of the states.
       before, after: the states around the turn, one game.
       action: of ``before.current_player``.
-      seat: who is told, called "you"; None is told everything. The card that another seat draws stays secret.
+      seat: the reader, called "you"; None is told everything. The card that another seat draws stays secret.
     """
     del env
     actor = int(before.current_player)

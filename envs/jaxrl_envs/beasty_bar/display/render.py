@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxrl_envs.beasty_bar import cards as c
-from jaxrl_envs.beasty_bar.display import drawing
 from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat, look
 from jaxrl_envs.contract.env import Env, State
 
@@ -22,12 +21,6 @@ def render_text(env: Env, state: State, seat: int | None = None) -> str:
     for number in order:
         lines += _cards(table, number, table.seats[number])
     return "\n".join(lines)
-
-
-def render_svg(env: Env, state: State, seat: int | None = None) -> str:
-    """The table as one SVG document; with a `seat` only what that seat may see, else all hands and decks."""
-    del env
-    return drawing.draw(look(state, seat))
 
 
 def _headline(table: BeastyBarPosition) -> str:

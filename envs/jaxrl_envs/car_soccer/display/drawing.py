@@ -214,12 +214,12 @@ def _keys(clock: Clock, values: Sequence[str]) -> Keys:
 
 
 def _x(y: float) -> float:
-    """Of a place along the field."""
+    """The x coordinate of a place along the field."""
     return LEFT + WIDTH / 2 + float(y) * UNIT
 
 
 def _y(x: float) -> float:
-    """Of a place across the field, from above; the right of the first team is below."""
+    """The y coordinate of a place across the field, from above; the right of the first team is below."""
     return TOP + HEIGHT / 2 + float(x) * UNIT
 
 

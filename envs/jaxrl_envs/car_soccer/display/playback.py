@@ -27,7 +27,7 @@ def fits(name: str, first: Mapping[str, Any]) -> bool:
 
 
 def games(path: Path) -> list[str]:
-    """By their names."""
+    """Titles of the episodes in a file: their names."""
     return list(golden.unchecked(path, LIMIT))
 
 

@@ -65,7 +65,7 @@ class Hitbox:
 
     @cached_property
     def radius(self) -> tuple[float, ...]:
-        """Of the four wheels."""
+        """Radii of the four wheels, uu."""
         return tuple(value for value in self.wheel_radius for _ in range(2))
 
     @cached_property

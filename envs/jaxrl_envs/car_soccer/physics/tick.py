@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -51,6 +52,7 @@ def ticks(
       count: ticks, static.
       before, delay: controls of the first ticks, and how many these are, static.
     """
+    chex.assert_shape(controls, (settings.cars, 8))
     last = lambda leaf: leaf[..., None]  # noqa: E731
     before = controls if before is None else before
     after = _batched(geometry, settings, count, delay)(jax.tree.map(last, arena), last(controls), last(before))

@@ -59,11 +59,11 @@ class RLGym:
         return {agent: self.observation_space(agent) for agent in self.agents}
 
     def action_space(self, agent: Agent) -> tuple[str, int]:
-        """As `LookupTableAction` says it."""
+        """The action space, in the form of `LookupTableAction`."""
         return "discrete", rows.NUM_ACTIONS
 
     def observation_space(self, agent: Agent) -> tuple[str, int]:
-        """As `DefaultObs` says it."""
+        """The observation space, in the form of `DefaultObs`."""
         return "real", self.env.num_features
 
     def set_state(self, desired_state: CarSoccerState) -> PerAgent:

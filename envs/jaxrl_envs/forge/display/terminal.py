@@ -105,7 +105,7 @@ def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | 
     Args:
       before, after: the positions around the step.
       action: of the seat that was asked before.
-      seat: who is told; None is told everything.
+      seat: the observer; None sees everything.
       delegates: the first action that leaves the seat to Forge's AI.
     """
     actor, end = before.asked, _ending(after)

@@ -39,7 +39,7 @@ def transcript(conversation: Conversation, passes: bool = False) -> Iterator[str
     forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
     yield f"{decks or 'A game'}, seed {meta.get('seed', 'unknown')}{forge}"
     writer, asked, names = TranscriptWriter(passes), set[int](), dict[str, str]()
-    for line, _ in conversation.decisions():  # first: who is in the game, and which cards share a name
+    for line, _ in conversation.decisions():  # first: the players' names, and which cards share a name
         decision = recording.parsed(line)
         state = decision.get("game_state", {})
         writer.cards.see(state)

@@ -1,1 +1,1 @@
-"""Forge's games for learners: decisions as sequences of actions and as arrays, and games that survive their daemons."""
+"""The engine of Forge games for learners: a batch of games that survive their daemons."""

@@ -32,7 +32,7 @@ class DaemonLeases:
         self._recorder = recorder
         self._writers: list[Any] = []  # of recordings that no conversation is written into at the moment
         self._talking: set[LiveGame] = set()  # games that have a daemon
-        self._parked: list[LiveGame] = []  # whose place other states took, the oldest first
+        self._parked: list[LiveGame] = []  # games set aside while other states are played, the oldest first
 
     # ---- daemons ----------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from jaxrl_envs.forge import layout
-from jaxrl_envs.forge.engine.facts import Facts
-from jaxrl_envs.forge.engine.observation import observe
-from jaxrl_envs.forge.engine.question import Question
-from jaxrl_envs.forge.engine.view import DecisionView
+from jaxrl_envs.forge.encoding.facts import Facts
+from jaxrl_envs.forge.encoding.observation import observe
+from jaxrl_envs.forge.encoding.question import Question
+from jaxrl_envs.forge.encoding.view import DecisionView
 from jaxrl_envs.forge.wire.link import parsed
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout
+from jaxrl_envs.forge.encoding.observation import observe
 from jaxrl_envs.forge.engine.daemon_leases import DaemonLeases, Seated
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.faults import EVICTED, GameFault
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
-from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.engine.state import BROKEN, DRAWN, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
 from jaxrl_envs.host.engine import PythonEngine, random_below, random_key, random_word
 from jaxrl_envs.host.game import EngineError
@@ -40,7 +40,7 @@ class GameSlot:
       state: all of it.
       live: the conversation that plays it, a cache; it may be at another position, or not exist.
       number: in its engine.
-      players: who holds the seats, as far as that is known, for recordings.
+      players: names of the players in the seats, if known, for recordings.
     """
 
     def __init__(self, terms: Terms, leases: DaemonLeases, remembered: Remembered, state: GameState, number: int = 0):
@@ -89,7 +89,7 @@ class GameSlot:
         if live.over:
             state.how, state.winner = live.how, live.winner
             result = {0: 1.0, 1: -1.0}.get(live.winner, 0.0)
-            # A potential is 0 at the end, else it would change who plays best; of a game that was cut off it stays.
+            # A potential is 0 at the end, else it would change the best play; that of a truncated game stays.
             state.progress.potential = 0.0 if live.how in (WON, DRAWN) else before
         elif len(state.actions) >= self.terms.max_decisions:
             state.how = TOO_LONG
@@ -154,7 +154,7 @@ class GameSlot:
         return observe(decision.view, decision if decision is self.live.decision else None)
 
     def rewards(self) -> tuple[float, float]:
-        """Of the last step."""
+        """Rewards of both seats for the last step."""
         return self.state.reward, -self.state.reward
 
     def ended(self) -> int:

@@ -11,8 +11,8 @@ import time
 import zlib
 from typing import Any, NamedTuple
 
+from jaxrl_envs.forge.encoding.facts import Facts
 from jaxrl_envs.forge.engine.decision import ForgeDecision
-from jaxrl_envs.forge.engine.facts import Facts
 from jaxrl_envs.forge.engine.faults import DIFFERENT, EVICTED, GARBAGE, REFUSED, SLOW, GameFault
 from jaxrl_envs.forge.engine.state import (
     BROKEN,
@@ -23,8 +23,8 @@ from jaxrl_envs.forge.engine.state import (
     RUNNING,
     TOO_LONG,
     WON,
+    GameProgress,
     GameState,
-    Progress,
 )
 from jaxrl_envs.forge.layout import NUM_ACTIONS
 from jaxrl_envs.forge.wire.lease import Lease
@@ -89,7 +89,7 @@ class LiveGame:
         """The beginning of a game; the lease stays."""
         self.key = key
         self.done: list[int] = []
-        self.progress = Progress()
+        self.progress = GameProgress()
         self.decision: ForgeDecision | None = None
         self.shown: list[ForgeDecision | None] = [None, None]
         self.facts = Facts()

@@ -16,7 +16,7 @@ _HEAD = struct.Struct("<8sQQQqqddI18i")
 
 
 @dataclasses.dataclass(slots=True)
-class Progress:
+class GameProgress:
     """Progress of a game: counts and scores that follow from its key and its actions.
 
     Attributes:
@@ -51,18 +51,18 @@ class Progress:
         return (self.seen, self.partial, self.asked, self.type, self.turn, *counts, *self.life, *self.decisions)
 
     @classmethod
-    def of(cls, digest: int, potential: float, numbers: Sequence[int]) -> Progress:
-        """From what was saved."""
+    def of(cls, digest: int, potential: float, numbers: Sequence[int]) -> GameProgress:
+        """The progress from saved numbers."""
         *counts, life, other_life, decisions, other_decisions = numbers
         return cls(digest, potential, [life, other_life], [decisions, other_decisions], *counts)
 
-    def same_lines(self, other: Progress) -> bool:
+    def same_lines(self, other: GameProgress) -> bool:
         """Whether both have seen the same decisions."""
         return (self.seen, self.digest) == (other.seen, other.digest)
 
-    def copy(self) -> Progress:
+    def copy(self) -> GameProgress:
         """Another one with the same values."""
-        return Progress.of(self.digest, self.potential, self.numbers())
+        return GameProgress.of(self.digest, self.potential, self.numbers())
 
 
 @dataclasses.dataclass(slots=True)
@@ -85,7 +85,7 @@ class GameState:
     how: int = RUNNING
     winner: int = MISSING
     reward: float = 0.0
-    progress: Progress = dataclasses.field(default_factory=Progress)
+    progress: GameProgress = dataclasses.field(default_factory=GameProgress)
     actions: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self, mark: int) -> bytes:
@@ -106,7 +106,7 @@ class GameState:
         if (magic, its_mark) != (MAGIC, mark) or not 0 <= count <= (len(data) - _HEAD.size) // 2:
             return None
         actions = array.array("h", data[_HEAD.size : _HEAD.size + 2 * count]).tolist()
-        progress = Progress.of(digest, potential, counts)
+        progress = GameProgress.of(digest, potential, counts)
         return cls(seed, slot, episode, drawn, key, how, winner, reward, progress, actions)
 
 

@@ -58,7 +58,7 @@ def _sources() -> list[Path]:
 
 
 def _key(java: Java, forge: ForgeRelease) -> str:
-    """Of everything that the classes depend on."""
+    """A hash of everything that the classes depend on."""
     jar = (str(forge.jar), forge.jar.stat().st_size, forge.jar.stat().st_mtime_ns)
     sources = [(path.name, path.read_bytes()) for path in _sources()]
     return hashlib.sha256(repr((java, jar, sources)).encode()).hexdigest()[:20]

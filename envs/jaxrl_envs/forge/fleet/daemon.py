@@ -54,7 +54,7 @@ class Daemon:
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """The daemon's name in sentences."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property

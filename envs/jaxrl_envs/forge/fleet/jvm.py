@@ -52,7 +52,7 @@ class Launch(NamedTuple):
         flags = java_flags(self.profile, self.heap_mb, self.place(number), self.java.version)
         options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if self.stock else [])]
         options += ["--forge-version", self.forge.version] if self.forge.version else []
-        options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths are ours: it knows who asks by the token
+        options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths come from us only: the token tells
         path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
         return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 
@@ -80,7 +80,7 @@ class LocalDaemon(Daemon):
 
     @property
     def pid(self) -> int | None:
-        """Of the JVM, if it runs."""
+        """The process id of the JVM, if it runs."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 

@@ -27,7 +27,7 @@ class Patience(NamedTuple):
     abort: float = 5.0  # for a daemon to give up the game of a connection that was dropped
     stop: float = 3.0  # for a JVM to end after SIGTERM, and again for its thread to reap it
     idle: float = 0.2  # a game waits for a free daemon before another, idle game has to give way
-    look: float = 0.05  # between looks for an idle game, by one who has waited that long
+    look: float = 0.05  # between looks for an idle game, after that wait
     restart: float = 0.5  # after the first failure, doubled with each in a row
     longest: float = 30.0  # at most
     deaths: int = 5  # of a JVM in a row, without a finished game in between: then it is given up
@@ -175,7 +175,7 @@ class Supervisor:
         try:
             daemon.status(self.patience.answer)
             end = time.monotonic() + self.patience.abort
-            # The game of a connection that was dropped: who else could play on a JVM of ours?
+            # Of a dropped connection: on a local JVM only our own games are played.
             while daemon.local and daemon.state == SUSPECT and daemon.active and not self.closing.wait(0.05):
                 if time.monotonic() > end:
                     return self._lost(daemon, "it does not stop a game that was given up", True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxrl_envs.forge import layout
+from jaxrl_envs.forge.encoding.facts import Facts
 from jaxrl_envs.forge.engine.decision import ForgeDecision
-from jaxrl_envs.forge.engine.facts import Facts
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.host.game import Demonstrations
 from jaxrl_envs.shared.errors import UserError

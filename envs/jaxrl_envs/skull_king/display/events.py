@@ -21,7 +21,7 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
       env: the `SkullKing` of the states.
       before, after: the states around the step, one game.
       action: of ``before.current_player``.
-      seat: who is told, called "you"; None is told everything. Bids are secret until all are made, and what others
+      seat: the reader, called "you"; None is told everything. Bids are secret until all are made, and what others
         discard stays secret.
     """
     old: rules.SkullKingGame = before.game  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ class SkullKingPosition(NamedTuple):
     leader: int
     follow: int | None  # suit to follow
     free: bool  # no seat has to follow
-    winner: int | None  # who would win the trick if it ended now
+    winner: int | None  # the seat that would win the trick if it ended now
     legal: frozenset[int]  # cards that the observer (or the acting seat, without an observer) may play or discard now
     out: tuple[int, ...]  # cards that the observer knows to be out: own discards, Jade's look
     stock: int

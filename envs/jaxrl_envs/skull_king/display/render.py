@@ -5,7 +5,6 @@ from __future__ import annotations
 from jaxrl_envs.contract.env import State
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
-from jaxrl_envs.skull_king.display import drawing
 from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat, look
 
 
@@ -24,11 +23,6 @@ def render_text(env, state: State, seat: int | None = None) -> str:
     if table.out:
         lines.append("you know to be out: " + ", ".join(map(c.card_name, table.out)))
     return "\n".join(lines)
-
-
-def render_svg(env, state: State, seat: int | None = None) -> str:
-    """The table as one SVG document; with a `seat` only what that seat may see, else all hands."""
-    return drawing.draw(look(env, state, seat))
 
 
 def _headline(table: SkullKingPosition) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.vocabulary import name_id
+from jaxrl_envs.forge.encoding.vocabulary import name_id
 
 MOST_PARTS = 16  # of one card
 KEYWORDS = {"shroud": "hexproof", "ward": "hexproof", "protection": "hexproof"} | {name: name for name in at.KEYWORDS}
@@ -86,7 +86,7 @@ class Tables:
         return 1 + self.rows[key] if key in self.rows else 0
 
     def add(self, parts: list[dict[str, Any]], kind: int) -> int:
-        """1 + the row of the first; 0: there is none."""
+        """1 + the row of the first; 0 without one."""
         parts = parts[: min(MOST_PARTS, at.PARTS - self.used)]
         first = head = self.used
         for part in parts:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.vocabulary import text_id
+from jaxrl_envs.forge.encoding.vocabulary import text_id
 from tests.jaxrl_envs.forge.referee.forge_facts import NameKind, Tables, Told
 from tests.jaxrl_envs.forge.referee.forge_globals import write_globals
 from tests.jaxrl_envs.forge.referee.forge_words import (

@@ -1,1 +1,1 @@
-"""The phases of a turn of the battle and the stratagems played in them (Cython)."""
+"""The phases of a turn of the battle (Cython)."""

@@ -3,8 +3,8 @@
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memset
 
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
-from jaxrl_envs.battle.engine.dice cimport two_dice
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.dice cimport two_dice
 from jaxrl_envs.battle.engine.phases.fight cimport begin_fights
 from jaxrl_envs.battle.engine.space.geometry cimport (
     REACH, REACH2, REACHES, add_models, col_of, engaged, free_cells, has, mirrored, pack, put, row_of, spread, window,
@@ -14,7 +14,7 @@ from jaxrl_envs.battle.engine.state cimport (
     ADVANCED, CHARGE, CHARGED, CHARGES, CHARGES_FIGHT, CHARGE_AT, CHARGE_ROLL, COUNTER, COUNTER_BY, DECLINE, FELL,
     FIGHT_PHASE, MODELS, MOVED, REROLL, REROLL_CHARGE, ROWS, SHOCKED, USE_COUNTER, USE_REROLL, Game, Unit, alive,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport ask_reroll, ask_snap, enter_phase, pay, payable
+from jaxrl_envs.battle.engine.play.stratagems cimport ask_reroll, ask_snap, enter_phase, pay, payable
 
 
 cdef void ask_charge(Game* g, int unit) noexcept nogil:

@@ -1,13 +1,13 @@
 """The command phase: shock tests and regeneration."""
 
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
-from jaxrl_envs.battle.engine.dice cimport die, two_dice
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.dice cimport die, two_dice
 from jaxrl_envs.battle.engine.space.geometry cimport add_cell, place_beside, touch
 from jaxrl_envs.battle.engine.state cimport (
     ADVANCED, CHARGED, COMMAND_PHASE, DECLINE, FELL, MOVED, REGENERATION, REROLL, SCORING, SHOCK, SHOCKED, SHOCK_TESTS,
     STEEL, USE_REROLL, USE_STEEL, Game, Unit, UnitSpec, alive, hp_of,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport enter_phase, pay, payable
+from jaxrl_envs.battle.engine.play.stratagems cimport enter_phase, pay, payable
 
 
 cdef void begin_half(Game* g) noexcept nogil:

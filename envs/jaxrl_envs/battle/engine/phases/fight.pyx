@@ -1,7 +1,7 @@
 """The fight phase."""
 
-from jaxrl_envs.battle.engine.attack cimport FIGHTING, attack
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.attack cimport FIGHTING, attack
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
 from jaxrl_envs.battle.engine.space.geometry cimport engaged
 from jaxrl_envs.battle.engine.space.sight cimport unit_distance2
 from jaxrl_envs.battle.engine.state cimport CHARGED, END_HALF, FIGHT, FIGHT_WITH, FOUGHT, OTHERS_FIGHT, Game, alive

@@ -2,15 +2,15 @@
 
 from libc.stdint cimport uint64_t
 
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
-from jaxrl_envs.battle.engine.dice cimport die
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.dice cimport die
 from jaxrl_envs.battle.engine.space.geometry cimport Walk, end_of, engaged, first_end, form_up, free_cells, steps_within, walk
 from jaxrl_envs.battle.engine.phases.scoring cimport check_wipe_out, lose_model
 from jaxrl_envs.battle.engine.state cimport (
     ADVANCED, DECLINE, FALL_BACK, FELL, GO, MOVE, MOVED, MOVES, REROLL, REROLL_ADVANCE, ROWS, SHOCKED, SHOOTING_PHASE,
     SHOTS, USE_REROLL, Game, Unit, alive,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport ask_reroll, ask_snap, enter_phase, pay
+from jaxrl_envs.battle.engine.play.stratagems cimport ask_reroll, ask_snap, enter_phase, pay
 
 
 cdef void ask_move(Game* g, int unit) noexcept nogil:

@@ -1,14 +1,14 @@
 """The shooting phase."""
 
-from jaxrl_envs.battle.engine.attack cimport SHOOTING, attack
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.attack cimport SHOOTING, attack
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
 from jaxrl_envs.battle.engine.space.geometry cimport engaged
 from jaxrl_envs.battle.engine.space.sight cimport firing_models
 from jaxrl_envs.battle.engine.state cimport (
     ADVANCED, CHARGES, CHARGE_PHASE, DECLINE, FELL, GROUNDED, PROTECT, SHOCKED, SHOOT, SHOOT_AT, SMOKE, SMOKED,
     TAKE_COVER, USE_COVER, USE_SMOKE, Game, UnitSpec, Weapon, alive,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport enter_phase, pay, payable
+from jaxrl_envs.battle.engine.play.stratagems cimport enter_phase, pay, payable
 
 
 cdef void ask_shoot(Game* g, int unit) noexcept nogil:

@@ -23,7 +23,7 @@ UNITS = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 
 
 def box_centre(position: Vec, axes: Axes, body: Hitbox) -> Vec:
-    """Of a car at a position; world."""
+    """The centre of the box of a car at a position, in world coordinates."""
     return position + axes.to_world(Vec(*(jnp.float32(value) for value in body.offset)))
 
 

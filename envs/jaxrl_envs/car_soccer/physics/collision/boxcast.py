@@ -56,7 +56,7 @@ def cast_few(place: Vec, way: Vec, half: Size) -> tuple[jax.Array, Vec]:
 
 
 def cast(place: Vec, way: Vec, half: Size) -> tuple[jax.Array, Vec]:
-    """As `cast_few`, all of them; f32[N]."""
+    """Casts all rays at once, as `cast_few`; f32[N]."""
     zero = jnp.zeros_like(place.x)
     none, never = Vec(zero, zero, zero), zero > 1
     away = place - corner_along(way, half)

@@ -1,4 +1,4 @@
-"""Boost pads (parts b, 10 and c, 5)."""
+"""Boost pads: cooldown and pick-up (parts b, 10 and c, 5)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _nearest() -> np.ndarray:
 
 
 def taken(body: Hitbox, pads: Pads, cars: Cars, counts: Counts) -> tuple[Pads, Cars, Counts]:
-    """After the physics: who is on which pad, and takes it. Of several cars the last one does."""
+    """After the physics, cars take the pads they are on; of several cars on a pad the last one does."""
     count = cars.boost.shape[0]
     cells = [
         jnp.clip(jnp.floor(value * (1 / CELL) + size / 2).astype(jnp.int32), 0, size - 1)

@@ -2,7 +2,7 @@
 
 from jaxrl_envs.battle.engine.phases.charge cimport charge_roll, next_charge, on_charge, on_counter, on_reroll_charge
 from jaxrl_envs.battle.engine.phases.command cimport begin_half, next_shock_test, on_shock, regenerate_all
-from jaxrl_envs.battle.engine.decisions cimport ask, legal_count, lowest_legal
+from jaxrl_envs.battle.engine.play.decisions cimport ask, legal_count, lowest_legal
 from jaxrl_envs.battle.engine.phases.fight cimport next_charger_fights, next_fight, on_fight
 from jaxrl_envs.battle.engine.phases.movement cimport next_move, on_fall_back, on_move, on_reroll_advance
 from jaxrl_envs.battle.engine.phases.scoring cimport end_at_limit, pay_out, score
@@ -12,7 +12,7 @@ from jaxrl_envs.battle.engine.state cimport (
     MOVES, NEXT_HALF, NOTHING_ASKED, OTHERS_FIGHT, PROTECT, REGENERATION, REROLL_ADVANCE, REROLL_CHARGE, SCORING,
     SHOCK_TESTS, SHOOT, SHOTS, SNAP, Game, State,
 )
-from jaxrl_envs.battle.engine.phases.stratagems cimport enter_phase, on_snap
+from jaxrl_envs.battle.engine.play.stratagems cimport enter_phase, on_snap
 
 
 cdef void run(Game* g) noexcept nogil:

@@ -1,7 +1,7 @@
 """Ids of card names: every card, also one never seen before, has an id that never changes.
 
 The id is a hash of the name, so nothing is listed, stored or learnt. Two names share an id once in four thousand
-pairs; `engine.facts` keeps the names of one game apart.
+pairs; `encoding.facts` keeps the names of one game apart.
 """
 
 from __future__ import annotations

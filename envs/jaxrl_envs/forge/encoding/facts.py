@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.engine.card_words import keyword_bits, zone_number
-from jaxrl_envs.forge.vocabulary import name_id, text_id
+from jaxrl_envs.forge.encoding.card_words import keyword_bits, zone_number
+from jaxrl_envs.forge.encoding.vocabulary import name_id, text_id
 from jaxrl_envs.forge.wire.link import parsed
 
 MOST_PARTS = 16  # of one card
@@ -81,12 +81,12 @@ class Names:
         self._taken: set[int] = set()
 
     def kind(self, name: str) -> NameKind | None:
-        """Of a card's name; None: of no name."""
+        """The kind of a card's name; None without a name."""
         kind = self._kinds.get(name)
         return kind if kind is not None or not name else self._new(name)
 
     def text(self, text: str) -> NameKind | None:
-        """Of a text that is no name."""
+        """The kind of a text that is not a name."""
         if not text:
             return None
         kind = self._texts.get(text)

@@ -1,8 +1,8 @@
 """Whether the mana that a seat can make pays for a card: by number and by color, as far as its facts tell."""
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.values cimport get, text
-from jaxrl_envs.forge.engine.view cimport Card, DecisionView
+from jaxrl_envs.forge.encoding.values cimport get, text
+from jaxrl_envs.forge.encoding.view cimport Card, DecisionView
 
 from jaxrl_envs.forge.layout import POOL
 

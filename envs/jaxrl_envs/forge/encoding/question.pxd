@@ -1,7 +1,7 @@
 """A decision as a row of small questions with one legal action each."""
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.view cimport DecisionView
+from jaxrl_envs.forge.encoding.view cimport DecisionView
 
 cdef enum:
     MOST_OPTIONS = at.NUM_ACTIONS - 1  # action 0 is not one of them

@@ -1,6 +1,6 @@
 """Whether the mana that a seat can make pays for a card."""
 
-from jaxrl_envs.forge.engine.view cimport Card, DecisionView
+from jaxrl_envs.forge.encoding.view cimport Card, DecisionView
 
 
 cdef struct Purse:

@@ -1,6 +1,6 @@
 """The attack sequence."""
 
-from jaxrl_envs.battle.engine.dice cimport die, roll
+from jaxrl_envs.battle.engine.play.dice cimport die, roll
 from jaxrl_envs.battle.engine.space.geometry cimport touch
 from jaxrl_envs.battle.engine.phases.scoring cimport check_wipe_out, lose_model
 from jaxrl_envs.battle.engine.space.sight cimport cover, firing_models, models_within, snap_models

@@ -1,7 +1,7 @@
 """Snap fire and the re-roll, and how a phase begins: without a stratagem in use."""
 
-from jaxrl_envs.battle.engine.attack cimport SNAPPING, attack
-from jaxrl_envs.battle.engine.decisions cimport allow, ask
+from jaxrl_envs.battle.engine.play.attack cimport SNAPPING, attack
+from jaxrl_envs.battle.engine.play.decisions cimport allow, ask
 from jaxrl_envs.battle.engine.space.geometry cimport engaged
 from jaxrl_envs.battle.engine.space.sight cimport snap_models
 from jaxrl_envs.battle.engine.state cimport (

@@ -3,11 +3,11 @@
 cimport cython
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.values cimport LARGEST, MISSING, NOT_SAID, get, items, ratio, text, whole
+from jaxrl_envs.forge.encoding.values cimport LARGEST, MISSING, NOT_SAID, get, items, ratio, text, whole
 
 from jaxrl_envs.forge import layout
-from jaxrl_envs.forge.engine.facts import Facts
-from jaxrl_envs.forge.engine.card_words import BASICS, color_bits, keyword_bits, type_bits, zone_number, zone_of
+from jaxrl_envs.forge.encoding.facts import Facts
+from jaxrl_envs.forge.encoding.card_words import BASICS, color_bits, keyword_bits, type_bits, zone_number, zone_of
 
 TYPES = {name: number for number, name in enumerate(layout.TYPES)}
 cdef unsigned int BASIC_TYPES = (1 << len(BASICS)) - 1

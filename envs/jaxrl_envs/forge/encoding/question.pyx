@@ -7,8 +7,8 @@ told apart, such as four Mountains, are one option; where several are picked, it
 from libc.string cimport memset
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.values cimport LARGEST, MISSING, get, items, text, whole
-from jaxrl_envs.forge.engine.view cimport Card
+from jaxrl_envs.forge.encoding.values cimport LARGEST, MISSING, get, items, text, whole
+from jaxrl_envs.forge.encoding.view cimport Card
 
 import numpy as np
 

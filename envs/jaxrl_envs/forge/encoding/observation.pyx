@@ -4,19 +4,19 @@
 """
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.mana cimport Purse, affords, purse
-from jaxrl_envs.forge.engine.question cimport Question
-from jaxrl_envs.forge.engine.tables cimport Tables
-from jaxrl_envs.forge.engine.values cimport MISSING, NOT_SAID, get, items, ratio, text, whole
-from jaxrl_envs.forge.engine.view cimport Card, DecisionView
+from jaxrl_envs.forge.encoding.mana cimport Purse, affords, purse
+from jaxrl_envs.forge.encoding.question cimport Question
+from jaxrl_envs.forge.encoding.tables cimport Tables
+from jaxrl_envs.forge.encoding.values cimport MISSING, NOT_SAID, get, items, ratio, text, whole
+from jaxrl_envs.forge.encoding.view cimport Card, DecisionView
 
 import re
 
 import numpy as np
 
 from jaxrl_envs.forge import layout
-from jaxrl_envs.forge.engine.facts import parts_of
-from jaxrl_envs.forge.engine.card_words import cost_of
+from jaxrl_envs.forge.encoding.facts import parts_of
+from jaxrl_envs.forge.encoding.card_words import cost_of
 
 PHASES = {name: number for number, name in enumerate(layout.PHASES)}
 COLORS = {name: number for number, name in enumerate(layout.COLORS)}
