@@ -1,4 +1,4 @@
-"""The game of a configuration: made by the registry, and told where its engine runs if that is another program."""
+"""Makes the game of a configuration by the registry, and deploys its engine if that is another program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class GameForms(NamedTuple):
 
 
 def make_games(config: Config) -> GameForms:
-    """The game of a configuration, which is compared with it.
+    """Makes the game of a configuration, and checks the configuration against it.
 
     Raises:
-      UserError: there is no such game, or the configuration asks for what it does not have.
+      UserError: there is no such game, or the configuration asks for something it does not have.
     """
     try:
         training = evaluation = make_env(config)
@@ -72,7 +72,7 @@ def _of_stage(stage: Stage) -> GameForms:
 
 
 def _check_form(id: str, env: Env) -> None:
-    """Raises UserError for a game of one's own that cannot be played at all; traces it, computes nothing."""
+    """Raises UserError for a user's game that breaks the contract; traces it, computes nothing."""
     for sentence in conformance.check(env, only=("attributes", conformance.FORM)).failures.values():
         raise UserError(f"{id}: {sentence} (`jaxrl check {id}` says more)")
 

@@ -1,4 +1,4 @@
-"""What has to be set before jax starts its backend: XLA flags, and how memory is kept. The user's own settings win."""
+"""Settings that precede the start of jax's backend: XLA flags and glibc's memory. The user's own settings win."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**24))  # M_MMAP_THRESHOLD, M_T
 
 
 def on_cpu() -> bool:
-    """Whether jax will run on the CPU, as far as that can be told without starting it."""
+    """Whether jax will run on the CPU, as far as can be found out without starting it."""
     chosen = os.environ.get("JAX_PLATFORMS", "").lower()
     if chosen:
         return chosen.split(",")[0] == "cpu"
@@ -40,8 +40,7 @@ def set_devices(devices: int, deterministic: bool = False) -> None:
 
 
 def prepare_training(config: Config, processes: int = 1) -> None:
-    """`set_devices` as the training program of a configuration wants it, in each of several processes; before anything
-    is computed."""
+    """Prepares this process to train a configuration: `set_devices` and `keep_memory`; before anything is computed."""
     there = config.run.devices or processes * cores()
     wanted = device_count(config, there, processes) if on_cpu() else processes
     set_devices(wanted // processes, config.run.deterministic)
@@ -49,10 +48,11 @@ def prepare_training(config: Config, processes: int = 1) -> None:
 
 
 def keep_memory() -> bool:
-    """On a CPU glibc keeps the memory of large arrays for the next ones; whether it does: older versions refuse.
+    """Makes glibc keep the memory of large arrays for the next ones, on a CPU. Returns whether it does.
 
     Otherwise it gives them back to the system at every step, and the next step meets pages that have to be filled with
-    zeros first. The environment's MALLOC_... and GLIBC_TUNABLES win; other C libraries are left alone.
+    zeros first. Older versions of glibc refuse; the environment's MALLOC_... and GLIBC_TUNABLES win; other C libraries
+    are left alone.
     """
     if not on_cpu() or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return False

@@ -1,1 +1,1 @@
-"""What a run keeps on disk: its directory, checkpoints, figures and logs."""
+"""A run on disk: its folder, checkpoints, metrics, logs and status; and the processes that train it."""

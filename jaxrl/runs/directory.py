@@ -4,11 +4,11 @@ runs/<name>/config.yaml        the resolved configuration
             checkpoints/<u>/   whole training states after u updates, the newest few
             best/<u>/          the state with the best evaluation during training; best.json says which
             metrics.jsonl      one row per log line; tensorboard/ holds the same
-            log.txt            what happened, of the first of several processes; log.1.txt of the next, ...: `log_files`
-            process.json       who trains it, or did last, and how that ended: `presence`
+            log.txt            the log of process 0; log.1.txt that of process 1, ...: `logs.files`
+            process.json       the process that trains it, or did last, and how that ended: `presence`
             evaluation.json    every evaluation table made of this run
             replays/<u>/       games of the newest evaluations during training, of the best one and of the final one
-            exploitability.json   what best responses won against it: `jaxrl exploit`
+            exploitability.json   what best responses win against it: `jaxrl exploit`
 """
 
 from __future__ import annotations
@@ -105,20 +105,20 @@ class RunDirectory:
         return CheckpointStore(self.path / "best", keep=1)
 
     def undo_best(self, update: int, digest: str) -> None:
-        """Moves the best state aside if it is of a future that will not be.
+        """Moves the best state aside if training will not reach it again.
 
-        After a kill it may be of a later update than `update`, to which the training goes back. The same configuration,
-        known by its digest, will come by it again, bit by bit, so it stays; another one will not.
+        After a kill it may be of a later update than `update`, from which the training resumes. The same configuration,
+        known by its digest, reaches the same state again, bit by bit, so it stays; another one does not.
         """
         for step in self.best().steps():
-            with contextlib.suppress(Damaged):  # who reads it is told
+            with contextlib.suppress(Damaged):  # reported when it is read
                 if step > update and self.best().record(step).get("config_digest") != digest:
                     place = self.best().quarantine(step, "undone")
                     self.best_file.unlink(missing_ok=True)
                     LOG.warning("the best state so far, of update %d, comes from other settings: see %s", step, place)
 
     def config(self, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
-        """The configuration that the run was started with, for those who use its policy: see `jaxrl.config.trained`."""
+        """The configuration that the run was started with, for using its policy: see `jaxrl.config.trained`."""
         return configs.trained(presets.read(self.config_file), str(self.config_file), overrides, allow)
 
     def lock(self) -> IO[bytes]:
@@ -163,9 +163,9 @@ def new_run(config: Config) -> RunDirectory:
 
 @contextlib.contextmanager
 def begun_run(config: Config) -> Iterator[RunDirectory]:
-    """`new_run` for a block that fills it; one that fails before its first figures or checkpoint leaves no folder.
+    """`new_run` for a block that fills it; if the block fails before its first metrics or checkpoint, the folder goes.
 
-    Of two that begin at the same time, the one whose `mkdir` made the folder removes it, unless the other trains in it.
+    If two begin at the same time, the one whose `mkdir` made the folder removes it, unless the other trains in it.
     """
     path = config.run.path
     above = [folder for folder in path.parents if not folder.exists()]
@@ -187,7 +187,7 @@ def begun_run(config: Config) -> Iterator[RunDirectory]:
 
 
 def _remove_unused(run: RunDirectory, above: list[Path]) -> None:
-    """Removes the folder of a run in which nothing is yet, and those above it that are empty then.
+    """Removes the folder of a run that holds nothing yet, and the folders above it that are then empty.
 
     Raises:
       UserError: another process trains in it.
@@ -202,16 +202,16 @@ def _remove_unused(run: RunDirectory, above: list[Path]) -> None:
 
 
 def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
-    """The run at a path, or the run of that name in `directory`.
+    """The run at a path, or the run with that name in `directory`.
 
     Raises:
-      UserError: there is none, with the nearest name.
+      UserError: there is no such run; the message has the nearest name.
     """
     return RunDirectory(find_folder(name, directory))
 
 
 def enable_compilation_cache(directory: str) -> None:
-    """Keeps compiled programs on disk, so that a second start takes seconds; an empty `directory` does not."""
+    """Keeps compiled programs on disk, so that a second start takes seconds; does nothing if `directory` is empty."""
     if directory:
         path = Path(directory).expanduser()
         try:
@@ -223,7 +223,7 @@ def enable_compilation_cache(directory: str) -> None:
         _drop_damaged(path)
         warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")  # two lines a program
         if shutil.disk_usage(path).free < 10e6:
-            LOG.warning("the disk of run.cache_dir %s is full: the next start compiles everything anew.", path)
+            LOG.warning("the disk of run.cache_dir %s is full: the next start compiles everything again.", path)
         jax.config.update("jax_compilation_cache_dir", str(path))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -240,7 +240,7 @@ def _drop_damaged(cache: Path) -> None:
     except ImportError:
         return
     checked, begun = cache / ".checked", time.time() - 1.0  # what file systems write of it is coarse
-    with contextlib.suppress(OSError):  # somebody else's, or a full disk
+    with contextlib.suppress(OSError):  # another user's folder, or a full disk
         since = checked.stat().st_mtime if checked.exists() else 0.0
         for entry in cache.glob("*-cache"):
             _drop_if_damaged(entry, since, decompress_executable)
@@ -261,23 +261,23 @@ def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], ob
 
 
 def make_stamp(config: Config, env: Env, whole: Config | None = None) -> Stamp:
-    """What a checkpoint of this configuration belongs to; `whole` is that of the training of which it is a stage."""
+    """The stamp of checkpoints of a configuration; `whole` is the whole curriculum's, if `config` is a stage of one."""
     text = json.dumps(configs.to_dict(whole or config), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Stamp(config.env.id, env.version, dict(config.env.options), digest, config.run.seeds)
 
 
 def stage_name(host: Mapping[str, Any]) -> Any:
-    """What the stage of a checkpoint is called in its record, or what stands there instead; nothing without one."""
+    """The name of a checkpoint's stage in its record, or whatever stands there instead; None without a curriculum."""
     record = host.get("curriculum")
     return record.get("stage", record) if isinstance(record, dict) else record
 
 
 def stage_number(stages: Sequence[Stage], host: Mapping[str, Any]) -> int:
-    """Which stage of its training a checkpoint is in, from what the host remembers in its record.
+    """The stage of its training that a checkpoint is in, from the host's part of its record.
 
     Raises:
-      UserError: there is no stage of that name.
+      UserError: there is no stage with that name.
     """
     names = [stage.name for stage in stages]
     name = stage_name(host) or names[0]  # a training begins in the first
@@ -358,7 +358,7 @@ def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
     """A checkpoint of a run: "newest", "best", or a number of updates.
 
     Raises:
-      UserError: there is none, with those that there are, or every copy of it is damaged.
+      UserError: there is no such checkpoint (the message lists those there are), or it is damaged.
     """
     if checkpoint == "newest":
         return run.checkpoints().newest()
@@ -379,14 +379,14 @@ def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
 
 
 def append_json(path: Path, record: dict[str, Any]) -> int:
-    """Adds a record to a JSON list on disk, whole or not at all; returns how many there are now."""
+    """Appends a record to a JSON list on disk atomically; returns the new length."""
     records = [*read_json_list(path), record]
     write_json(path, records)
     return len(records)
 
 
 def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """The records of a JSON list on disk; none if there is no such file.
+    """Records from a JSON list on disk, or `[]` if there is no such file.
 
     Raises:
       UserError: it holds something else.

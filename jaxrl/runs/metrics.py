@@ -56,7 +56,7 @@ def total(amount: Any) -> Metric:
 
 
 def last(value: Any) -> Metric:
-    """A state of affairs, of which only the newest counts: f32[]."""
+    """A metric of which only the newest value counts: f32[]."""
     return Metric(jnp.asarray(value, jnp.float32), jnp.float32(1.0), LAST)
 
 

@@ -1,7 +1,7 @@
-"""`process.json` in a run's folder: who trains there, or did last, and how that ended. No jax.
+"""`process.json` in a run's folder: the process that trains there, or did last, and how that ended. No jax.
 
-A process that is killed, or whose machine is gone, leaves it without an end; whether one is still there, the run's lock
-tells.
+A process that is killed, or whose machine is gone, leaves the file without an end; the lock of the run says whether a
+process still trains there.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Presence(NamedTuple):
     host: str
     processes: int  # that train together; this is the first of them
     begun: str
-    ended: str = ""  # nothing as long as it runs, or if it was killed
+    ended: str = ""  # empty as long as it runs, or if it was killed
     how: str = ""  # FINISHED, STOPPED or FAILED
     why: str = ""  # one sentence, where it has failed
 
 
 class Here:
-    """What a training says of itself in its folder."""
+    """Writes process.json for this training."""
 
     def __init__(self, run: Path, found: Presence):
-        """It has begun."""
+        """Writes that it has begun."""
         self._run, self._found = run, found
         self._lock = threading.Lock()  # `lost` comes from another thread
         self._lost = ""
@@ -48,13 +48,13 @@ class Here:
         _write(run, found)
 
     def end(self, how: str, why: str = "") -> None:
-        """It has ended so; whatever follows the loss of another process is due to that."""
+        """Writes how it has ended; the loss of another process outweighs any error that follows from it."""
         with self._lock:
             end = self._found._replace(ended=now(), how=FAILED if self._lost else how, why=self._lost or why)
             _write(self._run, end)
 
     def lost(self, why: str) -> None:
-        """Another process is gone, and this one leaves at once; nothing where somebody else trains here by now."""
+        """Writes that another process is gone and this one leaves; does nothing if another training has begun here."""
         self._lost = why
         found = read_presence(self._run)
         if found is None or found[:4] == self._found[:4]:
@@ -63,14 +63,14 @@ class Here:
 
 @contextlib.contextmanager
 def present(run: Path, processes: int) -> Iterator[Here]:
-    """Says in a run's folder that this process trains while the block runs, and afterwards how it ended.
+    """Writes to a run's folder that this process trains while the block runs, and afterwards how it ended.
 
     Args:
       run: the folder, locked by the caller.
-      processes: that train together.
+      processes: number of processes that train together.
 
     Yields:
-      what is told of its end; a block that is left by Ctrl-C has STOPPED, by another exception FAILED.
+      its `Here`; a block that is left by Ctrl-C is STOPPED, by another exception FAILED.
     """
     here = Here(run, Presence(os.getpid(), platform.node(), processes, now()))
     try:
@@ -86,7 +86,7 @@ def present(run: Path, processes: int) -> Iterator[Here]:
 
 
 def read_presence(run: Path) -> Presence | None:
-    """Who trains in a folder, or did last; None if nobody has said so."""
+    """Reads process.json; None if there is none, or it is not valid."""
     try:
         record = json.loads(files.contents(run / FILE))
         found = Presence(**record)
@@ -97,7 +97,7 @@ def read_presence(run: Path) -> Presence | None:
 
 
 def now() -> str:
-    """In UTC, ISO 8601, to the second."""
+    """The present time in UTC, ISO 8601, to the second."""
     return iso(datetime.datetime.now(datetime.UTC).timestamp())
 
 
@@ -107,5 +107,5 @@ def iso(seconds: float) -> str:
 
 
 def _write(run: Path, found: Presence) -> None:
-    with contextlib.suppress(OSError):  # a full disk: what is trained tells
+    with contextlib.suppress(OSError):  # a full disk: the training itself reports it
         files.write(run / FILE, (json.dumps(found._asdict()) + "\n").encode())

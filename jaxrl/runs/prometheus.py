@@ -4,7 +4,7 @@ Of several processes each serves its own: how far it is, what it takes of its ma
 the figures of the whole training besides. All have the labels run, rank and host.
 
 What is counted here is told by the training after every call, and by its program
-(`jaxrl.training.program.Program.counters`) when Prometheus asks. Nothing is computed or kept while nobody does.
+(`jaxrl.training.program.Program.counters`) when Prometheus asks. Nothing is computed or kept unless it asks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELP = {
     "parameter_age_seconds": "Seconds since the newest parameters were learnt; what plays may lag behind them.",
     "engine_utilisation": "Share of the time that the engine threads of all games have worked, in the last call.",
     "scalar": "Figures of the last call of the training by their TensorBoard tag.",
-    "game_duration_seconds": "How long games took, whoever played them.",
+    "game_duration_seconds": "How long games took, on engine processes and workers alike.",
     "games_started": "Games begun on engine processes, of evaluations too.",
     "games_waiting": "Games that wait for a free engine process.",
     "daemon_utilisation": "Share of the time that an engine process has worked on a game, since the call before.",

@@ -38,7 +38,7 @@ class Status:
 
     Attributes:
       name, path, game, algorithm: of the run.
-      state: training; finished; stopped, by somebody; failed; lost (its process is gone without a word); imitated;
+      state: training; finished; stopped (by a signal); failed; lost (its process is gone without a word); imitated;
         no checkpoint; or `UNREADABLE`.
       why: of a run that has failed, a sentence.
       process: who trains it, or did last, see `presence.Presence`; here: whether that was on this machine.
@@ -50,7 +50,7 @@ class Status:
       evaluation: the newest: update, and win_rate or return.
       best: the best during training: update, best_by and score.
       checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
-      ranks: the logs of its processes: rank, log, last_event; warnings, errors: in its last `log_files.TAIL` bytes.
+      ranks: the logs of its processes: rank, log, last_event; warnings, errors: in its last `logs.files.TAIL` bytes.
       events: the last warnings and errors: time, rank, level, message.
       next_command: what goes on with it, where something does: nothing does without an intact checkpoint, unless
         there never was one.
@@ -126,7 +126,7 @@ def glance(run: Path) -> Status:
 
 
 def whole(run: Path) -> Status:
-    """All of it: `glance`, and the checkpoints, of which every byte is read."""
+    """The whole status: `glance`, and the checkpoints, every byte of which is read."""
     found = glance(run)
     checkpoint = _newest_intact(run)
     goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE) and _goes_on(run, checkpoint)
@@ -148,7 +148,7 @@ def _trainer(run: Path) -> tuple[bool, presence.Presence | None]:
 
 
 def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: int) -> str:
-    """The state of a run that nobody trains."""
+    """The state of a run that no process trains."""
     saved = _saved(run)
     if saved and (run / "imitation.json").exists():
         return "imitated"
@@ -163,7 +163,7 @@ def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: in
 
 
 def _goes_on(run: Path, checkpoint: dict[str, Any] | None) -> bool:
-    """Whether `jaxrl resume` would find what it begins with; it begins anew where there never was a checkpoint."""
+    """Whether `jaxrl resume` can begin: from a checkpoint, or from the start if there never was one."""
     if checkpoint is None:
         return not os.path.exists(checkpoint_record.mark(run / "checkpoints"))
     return checkpoint["update"] is not None and not checkpoint["unread"]
@@ -181,7 +181,7 @@ def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> 
         return {}
     try:
         return _pace_of(run, config, rows, state)
-    except UNSOUND:  # a time or a number that is none
+    except UNSOUND:  # not a time, or not a number
         return {}
 
 
@@ -230,14 +230,14 @@ def _best(run: Path) -> dict[str, Any] | None:
 
 
 def _finite(value: Any) -> float:
-    """A number of a file; raises ValueError for one that is none."""
+    """Reads a number; raises ValueError if it is not finite."""
     if not math.isfinite(number := float(value)):
         raise ValueError(f"{value} is no number")
     return number
 
 
 def _newest_intact(run: Path) -> dict[str, Any] | None:
-    """The newest checkpoint all of whose files are as they were written; None where there is none at all."""
+    """The newest checkpoint with all files as they were written; None if there are no checkpoints."""
     damaged: list[int] = []
     unread: dict[str, str] = {}
     for step in _saved(run):

@@ -1,4 +1,4 @@
-"""How long this process has compiled: rates and remaining times are told without it."""
+"""Clocks that leave out compilation, for rates and remaining times."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _PREFIX = "/jax/core/compile/"  # of jax's events: tracing, lowering, compiling 
 
 
 class CompileClock:
-    """Adds up the times in which something was compiled; threads and programs within programs overlap."""
+    """Adds up the time spent compiling; spans overlap because of threads and of programs within programs."""
 
     def __init__(self) -> None:
-        """Hears nothing yet."""
+        """Starts with no spans."""
         self._spans: list[tuple[float, float]] = []  # disjoint, in order
         self._lock = threading.Lock()
 
     def heard(self, end: float, seconds: float) -> None:
-        """Something was compiled for so many seconds until `end`."""
+        """Adds a compilation that took `seconds` and ended at `end`."""
         begin = end - seconds
         with self._lock:
             while self._spans and self._spans[-1][0] >= begin:
@@ -32,7 +32,7 @@ class CompileClock:
                 self._spans.append((begin, end))
 
     def seconds(self) -> float:
-        """All of them so far."""
+        """Seconds so far in which something was compiled."""
         with self._lock:
             return sum(end - begin for begin, end in self._spans)
 
@@ -55,7 +55,7 @@ def compile_seconds() -> float:
 
 
 class Stopwatch:
-    """Runs from its making on."""
+    """Measures time from its construction on."""
 
     def __init__(self) -> None:
         """Starts now."""
@@ -66,5 +66,5 @@ class Stopwatch:
         return time.monotonic() - self._start
 
     def seconds(self) -> float:
-        """Those of them in which nothing was compiled."""
+        """Seconds so far in which nothing was compiled."""
         return self.elapsed() - (compile_seconds() - self._compiled)

@@ -1,7 +1,7 @@
-"""Whole-state checkpoints: asynchronous, atomic, verified byte by byte (`files`).
+"""Checkpoints of whole training states: asynchronous, atomic, every byte verified (`files`).
 
-A checkpoint is a directory `<step>/` that is written under another name and renamed when complete, so that a killed
-process leaves the previous one usable; older ones go when it has been read back.
+A checkpoint is a directory `<step>/` that is written under another name, read back, and then renamed, so that a killed
+process leaves the previous one usable; only then are older ones removed.
 
 Leaves are stored flat by their path in the tree (`params.params.Dense_0.kernel`), so nothing depends on the classes of
 optimizer or state; typed PRNG keys are stored as their data plus the name of their implementation.
@@ -57,7 +57,7 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True)
 class Stamp:
-    """What a checkpoint belongs to. All but the digest, which is informative, must match to load it."""
+    """What a checkpoint belongs to. All but the digest, which is for information, must match to load it."""
 
     env_id: str
     env_version: str
@@ -122,7 +122,7 @@ class CheckpointStore:
         Args:
           directory: created on the first save.
           keep: how many of the newest to keep.
-          keep_every: keep those of steps that are a multiple of this besides; 0 = none.
+          keep_every: also keep those of steps that are a multiple of this; 0 = none.
         """
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
@@ -174,7 +174,7 @@ class CheckpointStore:
                 self._manager = None
 
     def saved(self) -> bool:
-        """Whether there ever was a checkpoint here, be it gone by now."""
+        """Whether there is, or ever was, a checkpoint here."""
         return bool(self.steps()) or self._mark.exists()
 
     def quarantine(self, step: int, folder: str = "damaged") -> Path:
@@ -293,7 +293,7 @@ class CheckpointStore:
           quarantine: move damaged ones aside; only for the process that is going to write here.
 
         Raises:
-          UserError: there is none, or a newer jaxrl has written it.
+          UserError: there is no intact checkpoint, or a newer jaxrl has written it.
         """
         steps = distributed.broadcast(self.steps)
         for index, step in reversed(list(enumerate(steps))):
@@ -322,7 +322,7 @@ def _unfinished(directory: Path, step: int) -> Path:
 
 
 def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """What the record says of shares: of this process, which is the first, and of all others. Nothing if it is alone.
+    """The shares of process 0 and of all others, for the record; empty with one process.
 
     Raises:
       UserError: another process cannot write its own.
@@ -341,8 +341,8 @@ def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 def check_stamp(meta: dict[str, Any], stamp: Stamp, *, free: Collection[str] | None = ()) -> None:
-    """Raises UserError unless a checkpoint's record belongs to the same game, with the same options but for those that
-    are `free` (None: all are), and the same number of seeds."""
+    """Raises UserError unless a checkpoint is of the same game and number of seeds, with the same options except those
+    that are `free` (None: all)."""
     game = meta["game"]
     wanted: dict[str, Any] = {"id": stamp.env_id, "version": stamp.env_version}
     if free is not None:

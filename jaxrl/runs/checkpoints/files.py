@@ -48,7 +48,7 @@ def open_manager(directory: Path, seal: Callable[[], None], *, keep: int, keep_e
       seal: called in orbax's thread when all its files are written, before the checkpoint gets its name; if it raises,
         the checkpoint gets none, and no older one is removed.
       keep: number of newest checkpoints to keep.
-      keep_every: keep those of steps that are a multiple of this besides; 0 = none.
+      keep_every: also keep those of steps that are a multiple of this; 0 = none.
     """
     _no_echo()
     handlers = ocp.handlers.DefaultCheckpointHandlerRegistry()

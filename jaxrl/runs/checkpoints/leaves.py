@@ -1,7 +1,7 @@
-"""Trees of arrays as flat arrays of the host, leaf path -> array, and back.
+"""Trees of arrays as flat host arrays, leaf path -> array, and back.
 
-A leaf that is spread over several processes is there as the share of this process: its record has the whole shape, and
-as `axis` which of its axes the shares are of.
+A leaf that is sharded over processes is stored as this process's part: its record has the whole shape, and as `axis`
+the axis that is divided.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 HYPER = f"{LEARNER}hyper."  # its hyper-parameters
 COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
-BELIEF = f"{LEARNER}belief."  # a learnt belief
+BELIEF = f"{LEARNER}belief."  # of belief learning
 
 
 def pack(tree: PyTree) -> tuple[Arrays, Leaves]:

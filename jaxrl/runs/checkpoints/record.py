@@ -1,4 +1,4 @@
-"""The record of a checkpoint, and whether its files are those that were written: no jax, and nothing but JSON is read.
+"""The record of a checkpoint, and checks of its files against it. No jax; parses nothing but JSON.
 
 record.json holds its own SHA-256 in the first line, then JSON: format, step, game (id, version, options), a digest of
 the config, a hash of the parameters, shape, dtype and CRC-32 of every leaf, what the host remembers, and the SHA-256 of
@@ -19,7 +19,7 @@ from jaxrl_envs.shared.errors import UserError
 
 FORMAT = 3
 STATE = "state"
-SHARES = "shares"  # in a record: by process, what `checkpoint_shares.write_share` has returned
+SHARES = "shares"  # in a record: by process, what `shares.write_share` returned
 _RECORD = "record.json"
 _FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
 
@@ -29,7 +29,7 @@ class Damaged(Exception):
 
 
 def mark(folder: Path) -> Path:
-    """The file that is there as soon as there was a checkpoint in a folder, be it gone by now."""
+    """The file that says that a folder has had a checkpoint."""
     return folder.with_name(f".{folder.name}-saved")
 
 
@@ -40,7 +40,7 @@ def write_record(place: Path, meta: dict[str, Any]) -> None:
 
 
 def read_record(place: Path, step: int) -> dict[str, Any]:
-    """The record of a checkpoint, of which only `files` is still to be checked.
+    """Reads the record of a checkpoint and checks it; `files` is still to be compared with the files.
 
     Raises:
       Damaged: it is not as it was written, or not that of this step.
@@ -81,7 +81,7 @@ def check_share(place: Path, share: dict[str, Any]) -> Path:
 
 
 def check_files(place: Path, step: int) -> dict[str, Any]:
-    """The record of a checkpoint, all of whose files are as it says. Errors as of `read_record`."""
+    """Reads the record of a checkpoint and checks all files against it. Errors as of `read_record`."""
     record = read_record(place, step)
     with unreadable_is_damaged():
         check_state(place, record)
@@ -103,7 +103,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def unreadable_is_damaged() -> Iterator[None]:
-    """Whatever goes wrong while files are read raises Damaged."""
+    """Turns any error while files are read into Damaged."""
     try:
         yield
     except (Damaged, UserError, MemoryError, PermissionError):  # the last two say nothing about the files

@@ -1,10 +1,11 @@
-"""The shares of a checkpoint that several processes have written, each its own part of the leaves that are spread over
-them (`axis` in a leaf's record); the rest is in `state/`.
+"""The shares of a checkpoint: each process's part of the leaves that are sharded over processes.
+
+Those leaves have an `axis` in their record; all others are in `state/`.
 
     share-1.npz    of process 1: the bytes of every such leaf by its path
 
-The record holds the SHA-256 of each file and the CRC-32 of each leaf in it. Whoever reads finds whole leaves,
-however many processes there are then.
+The record holds the SHA-256 of each file and the CRC-32 of each leaf in it. Reading gives whole leaves, in any
+number of processes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
 
 
 def read_shares(place: Path, meta: dict[str, Any], *, whole: bool) -> Arrays:
-    """The leaves that are spread over processes.
+    """Reads the leaves that are sharded over processes.
 
     Args:
       place: the directory of the checkpoint.

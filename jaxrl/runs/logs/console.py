@@ -1,5 +1,7 @@
-"""What people see of work that takes its time: one line, drawn again and again on a terminal, written now and then
-elsewhere; and messages, which stand above it."""
+"""Progress lines and messages on standard error.
+
+A progress line is redrawn on a terminal, and written now and then elsewhere; messages stand above it.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from rich.text import Text
 from jaxrl.runs import distributed
 
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
-MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written where nobody watches
+MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written, without a terminal
 EVERY = 1800.0  # seconds between lines from then on
 
 
 class _Screen(Console):
-    """A console that falls silent when nobody reads it any more (`jaxrl train … 2>&1 | tee log` and Ctrl-C)."""
+    """A console that falls silent when its pipe is closed (`jaxrl train … 2>&1 | tee log` and Ctrl-C)."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -28,14 +30,14 @@ class _Screen(Console):
 
 @functools.cache
 def console() -> Console:
-    """Standard error; what is printed there while lines are drawn stands above them. One of several processes talks."""
+    """Standard error, where what is printed stands above progress lines; silent in all processes but the first."""
     quiet = not distributed.is_rank0()
     return _Screen(stderr=True, quiet=quiet, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 @contextlib.contextmanager
 def waiting(text: str, *, again: bool = False) -> Iterator[None]:
-    """Says at once what the block is busy with: beside a spinner on a terminal; elsewhere as a line, if not `again`."""
+    """Shows what the block is doing: beside a spinner on a terminal; elsewhere as a line, unless `again`."""
     if console().is_interactive:
         with console().status(text):
             yield
@@ -46,7 +48,7 @@ def waiting(text: str, *, again: bool = False) -> Iterator[None]:
 
 
 class ProgressLine:
-    """A line about something that goes on. Lines may be nested: a terminal shows all of them, the newest last."""
+    """A progress line. Lines may be nested: a terminal shows all of them, the newest last."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class ProgressLine:
         """Shows nothing yet.
 
         Args:
-          quiet: seconds before anything is shown: most of what is short needs no word.
+          quiet: seconds before anything is shown, so that short work shows nothing.
           kept: leave the line on the terminal at the end.
           screen: where it goes; `console()` if None.
           clock: seconds, for tests.

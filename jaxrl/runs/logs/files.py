@@ -1,7 +1,7 @@
-"""The logs in a run's folder: what they are called, and reading them back. No jax.
+"""Names of the log files in a run's folder, and reading them back. No jax.
 
-log.txt is of process 0, log.1.txt of process 1, ...: one line for each event, if `run.log_format` is text. If it is
-json, log.jsonl, log.1.jsonl, ... have one JSON object for each.
+Process 0 writes log.txt, process 1 log.1.txt, ...: one line for each event, if `run.log_format` is text. If it is json,
+log.jsonl, log.1.jsonl, ... have one JSON object for each event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) (error|warning|info
 
 
 class Event(NamedTuple):
-    """What a log says of one event."""
+    """One event of a log."""
 
     time: float  # seconds since 1970
     level: str  # error, warning, info or debug
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 
 def file_name(rank: int, format: str) -> str:
-    """The log of a process, by `run.log_format`."""
+    """The name of a process's log file, by `run.log_format`."""
     return f"log{f'.{rank}' if rank else ''}{SUFFIXES[format]}"
 
 
@@ -45,7 +45,7 @@ def logs(run: Path) -> dict[int, Path]:
 
 
 def last_lines(path: Path, most: int) -> list[bytes]:
-    """The lines in the last `most` bytes of a file, of which the first may be cut; none if it cannot be read."""
+    """The lines in the last `most` bytes of a file (the first may be cut), or `[]` if it cannot be read."""
     try:
         with files.opened(path) as file:
             file.seek(max(0, path.stat().st_size - most))

@@ -1,12 +1,12 @@
-"""Logging: what a run says about itself besides its figures, in `<run>/log.txt`; warnings and errors on stderr too.
+"""The log of a run, `<run>/log.txt`: events, besides the metrics; warnings and errors go to standard error too.
 
-Each of several processes has a log of its own (`log_files`).
+Each process has a log file of its own (`files`).
 
 Everything logs through Python's `logging` under the name "jaxrl" or below it, one line for each event, with the thread:
 
     2026-01-31T12:00:00.123 info jaxrl actor 0: actor 0 has waited 60 s for the learner; nothing is lost
 
-or, with `run.log_format: json`, one object on a line, for whoever gathers the logs of many machines:
+or, with `run.log_format: json`, one object on a line, for tools that gather the logs of many machines:
 
     {"time": "2026-01-31T12:00:00.123456+00:00", "level": "info", "rank": 0, "host": "node7", "update": 40, "logger":
      "jaxrl", "thread": "actor 0", "message": "...", "exception": "Traceback ..."}
@@ -14,8 +14,8 @@ or, with `run.log_format: json`, one object on a line, for whoever gathers the l
 `update` is there as soon as it is known, `exception` where there is one.
 
 `run.log_level` says from which level on. Events below it cost a look-up: arguments are given to `logging` unformatted
-(`LOG.debug("game %d ended", game)`), and whoever would have to compute them asks `LOG.isEnabledFor` first. Inside loops
-over games nothing is logged at all.
+(`LOG.debug("game %d ended", game)`), and code that would have to compute them asks `LOG.isEnabledFor` first. Loops over
+games log nothing.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class AsJson(logging.Formatter):
 
 
 class _File(logging.FileHandler):
-    """A log that a full disk cuts short: whatever else is written there says so, in a sentence."""
+    """A log file that a full disk cuts short in silence: the training's other files report the full disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
@@ -90,18 +90,18 @@ class _Terminal(logging.Handler):
 
 
 def say(text: str) -> None:
-    """A message for whoever watches, on standard error, and for the log."""
+    """Prints a message on standard error, and logs it."""
     LOG.info("%s", text)
     console().print(text)
 
 
 def reached(update: int) -> None:
-    """The training has made so many updates: what is logged from here on may say so."""
+    """Sets the number of updates so far, for the events that follow."""
     _update[:] = [update]
 
 
 def last_word(text: str, directory: Path, format: str) -> None:
-    """An error for the log alone, from a process that is about to leave: whatever `to_run` does, or has done."""
+    """Logs an error of a process that is about to leave, in its file alone; works inside and outside `to_run`."""
     file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")
     file.setFormatter(AsJson() if format == "json" else OneLine())
     file.handle(LOG.makeRecord(LOG.name, logging.ERROR, __file__, 0, "%s", (text,), None))

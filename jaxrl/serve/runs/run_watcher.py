@@ -17,8 +17,8 @@ from typing import Any
 
 from jaxrl.config import presets
 from jaxrl.runs import presence, status
-from jaxrl.runs.follow import Rows
 from jaxrl.runs.logs.run_log import LOG
+from jaxrl.serve.runs.follow import Rows
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from jaxrl.runs import follow
-from jaxrl.runs.follow import Rows
+from jaxrl.serve.runs import follow
+from jaxrl.serve.runs.follow import Rows
 from jaxrl.statistics import student_interval
 
 

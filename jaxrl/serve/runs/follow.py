@@ -1,6 +1,6 @@
 """Following `metrics.jsonl` of a run that trains: only what was added is read. No jax.
 
-A resumed run cuts rows off; then the file is another one, and it is read anew.
+A resumed run replaces the file by one with fewer rows, which is then read from its beginning.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Rows:
     """The rows of a file as columns.
 
     Attributes:
-      epoch: another number whenever the file was read anew.
+      epoch: another number whenever the file was read from its beginning.
       read: rows that were read so far; after thinning there are fewer in the columns.
       latest: the last one, tag -> number or None.
-      seeds: S, of which it tells figures, 0 where it tells those of all together alone.
+      seeds: S, the number of seeds with metrics of their own; 0 if there are only means over all seeds.
     """
 
     def __init__(self, path: Path):
@@ -93,7 +93,7 @@ class Rows:
                     column.append(math.nan if value is None else float(value))
             for column in self._columns.values():
                 if len(column) == count:
-                    column.append(math.nan)  # not told in this row
+                    column.append(math.nan)  # not in this row
         self.read += 1
         if self.count > ROWS:
             self._stride *= 2
@@ -144,7 +144,7 @@ class Rows:
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
-    """A row; None for what is none."""
+    """Parses a row; None if it is not valid."""
     try:
         row = orjson.loads(line) if len(line) <= LINE else None
     except ValueError:
