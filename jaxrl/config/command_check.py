@@ -7,8 +7,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from jaxrl_envs.conformance import CheckResult, check
-from jaxrl_envs.conformance.checks import CHECKS
+from jaxrl_envs.conformance import CHECKS, CheckResult, check
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 

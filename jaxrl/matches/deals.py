@@ -24,7 +24,7 @@ from jaxrl.players.player import MAX_STEPS
 from jaxrl.runs import distributed
 from jaxrl_envs.contract.env import Env, Key, PyTree
 from jaxrl_envs.contract.sides import of_sides
-from jaxrl_envs.host.faults import explained_callback
+from jaxrl_envs.host.callbacks import callback_failure
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 
@@ -105,7 +105,7 @@ class DuplicateDeals:
             try:
                 found = jax.block_until_ready(self.compiled(arguments, deals, base))
             except jax.errors.JaxRuntimeError as error:
-                wrong = explained_callback(error, self._env.id) or error
+                wrong = callback_failure(error, self._env.id) or error
                 wrong.__cause__ = error if wrong is not error else None
             distributed.raise_together(wrong)  # before all wait for each other's games
             parts.append(distributed.fetch(found))

@@ -25,8 +25,7 @@ from jaxrl.runs.metric_log import duration, rate
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, select
 from jaxrl_envs.contract.sides import compare, of_sides
 from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.faults import explained
-from jaxrl_envs.host.game import Buffers, EngineError, HostGame, IllegalAction, make_buffers
+from jaxrl_envs.host.game import Buffers, EngineError, HostGame, IllegalAction, engine_failure, make_buffers
 from jaxrl_envs.host.pure import blank_states
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
@@ -84,7 +83,7 @@ class RemoteDeals:
             try:
                 return match.play()
             except EngineError as error:
-                raise explained(error, self.game.id) from error
+                raise engine_failure(error, self.game.id) from error
             except IllegalAction as error:
                 raise UserError(
                     f"a player chose an illegal action: it breaks the rules ({error}); "

@@ -1,4 +1,4 @@
-"""Bridges between the contract and other libraries; every one of them is an optional dependency."""
+"""Adapters between the contract and other libraries, each an optional dependency."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def require(module: str, what: str, install: str) -> ModuleType:
 
     Args:
       module: its import name.
-      what: what the user asked for, for the message.
-      install: what pip has to install to get it.
+      what: what the user requested, for the message.
+      install: the argument of `pip install` that provides it.
 
     Raises:
       UserError: the package is not installed.

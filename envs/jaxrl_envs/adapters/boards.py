@@ -1,4 +1,4 @@
-"""Boards of Pgx as text, read from the planes of an observation; Pgx itself draws SVG only."""
+"""Draws boards of Pgx as text from the planes of an observation; Pgx itself draws SVG only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 STONES = ("tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "go_19x19")  # planes: own stones, the other's
 PIECES = ("chess", "gardner_chess")  # planes: own pawn, knight, ..., then the other's
-OPEN = (*STONES, *PIECES, "2048", "animal_shogi", "backgammon", "shogi")  # games that hide nothing
+OPEN = (*STONES, *PIECES, "2048", "animal_shogi", "backgammon", "shogi")  # games of perfect information
 COLUMNS = "abcdefghijklmnopqrstuvwxyz"
 COLOURS = {r"\bX\b": "bold blue", r"\bO\b": "bold red"}
 
@@ -18,7 +18,7 @@ def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -
       name: of the game.
       observation: of that seat.
       seat: whose it is.
-      you: who looks, None if it is nobody at the table.
+      you: the viewer's seat, None for a spectator.
 
     Raises:
       NotImplementedError: the game has no such board.
@@ -43,7 +43,7 @@ def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -
 
 
 def place_name(name: str, action: int, size: int) -> str:
-    """What an action is called: a place of the board, or what is beside them; its number in games without stones."""
+    """The name of an action: a square of the board, "pass" or "swap"; its number in games without stones."""
     if name not in STONES:
         return str(action)
     if name == "connect_four":

@@ -1,7 +1,7 @@
 """Environments of gymnax (Lange 2022, https://github.com/RobertTLange/gymnax): ``make("gymnax:CartPole-v1")``.
 
-One seat, discrete actions. gymnax 1.0 tells ends from cuts; older versions report one ``done`` for both, and the cut is
-recovered by asking whether the state would also be terminal without a time limit.
+One seat, discrete actions. gymnax 1.0 distinguishes termination from truncation; older versions report one
+``done`` for both, and truncation is recovered by asking whether the state would also be terminal without a time limit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class GymnaxEnv(Env):
         )
 
     def observe(self, state: State, seat: jax.Array) -> PyTree:
-        """What gymnax returned with this state; some environments draw it at random, so it cannot be made again."""
+        """What gymnax returned with this state; some environments draw it at random, so it cannot be recomputed."""
         return state.observation
 
 

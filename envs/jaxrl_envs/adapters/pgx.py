@@ -24,7 +24,7 @@ class PgxState(State):
 
 
 class PgxEnv(Env):
-    """One Pgx game; its only bot is ``"random"``. Pgx does not tell what is hidden, but board games are open."""
+    """One Pgx game; its only bot is ``"random"``. Pgx does not describe hidden information; board games have none."""
 
     id = "pgx"
     version = "1"

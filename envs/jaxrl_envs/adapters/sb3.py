@@ -1,4 +1,4 @@
-"""Our games as a vector environment of Stable-Baselines3, with the action masks that sb3-contrib's MaskablePPO reads.
+"""A vector environment of Stable-Baselines3 for any game, with action masks for sb3-contrib's MaskablePPO.
 
 from jaxrl_envs.adapters.sb3 import SeatVecEnv
 from jaxrl_envs.contract.registry import make

@@ -24,7 +24,7 @@ class Lane:
 
 
 class View(NamedTuple):
-    """What the learner gets to see, and what it earned."""
+    """What the learner sees, and what it earned."""
 
     observation: jax.Array  # f32[F]
     mask: jax.Array  # bool[A]
@@ -34,18 +34,18 @@ class View(NamedTuple):
 
 
 class SeatGame:
-    """One learner seat of `env`; the others are held by bots drawn anew, uniformly, for every game."""
+    """One learner seat of `env`; the others are held by bots drawn uniformly for every game."""
 
     def __init__(self, env: Env, opponents: Sequence[str] = ("random",), seat: int | None = None):
-        """Fixes the table.
+        """Sets up the game.
 
         Args:
           env: the game.
           opponents: names of bots of the game.
-          seat: the learner's seat; None draws it anew for every game.
+          seat: the learner's seat; None draws it for every game.
 
         Raises:
-          UserError: an unknown bot, or a seat that the table does not have.
+          UserError: an unknown bot, or a seat that the game does not have.
         """
         for name in opponents:
             if name not in env.bots:
@@ -112,7 +112,7 @@ class SeatGame:
         return lane.replace(state=state, pending=lane.pending + state.rewards[lane.seat])
 
     def _bots_actions(self, lane: Lane, key: Key) -> jax.Array:
-        """i32[] for the seat to move, or i32[P]; every kind of bot is asked and one answer kept."""
+        """i32[] for the seat to move, or i32[P]; every bot is evaluated and one action selected."""
         keys = jax.random.split(key, len(self.bots))
         actions = jnp.stack([bot(lane.state, k) for bot, k in zip(self.bots, keys, strict=True)])
         if self.env.simultaneous:

@@ -3,7 +3,7 @@
     jaxrl check my_package.my_game:MyGame num_players=3
     report = jaxrl_envs.conformance.check(MyGame(num_players=3)); assert report.ok, report
 
-Every promise of the contract is one small named function in `jaxrl_envs.conformance.checks`.
+Every promise of the contract is one small named function in `rules_checks`, `learning_checks` or `display_checks`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from jaxrl_envs.conformance.checks import CHECKS
+from jaxrl_envs.conformance import display_checks, learning_checks, rules_checks
 from jaxrl_envs.conformance.probe import Broken, NotApplicable, Probe
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import user_code
@@ -22,25 +22,29 @@ from jaxrl_envs.shared.errors import UserError, nearest
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 FORM = "shapes_and_dtypes"  # a game that fails it cannot be played
 
+CHECKS: dict[str, Callable[[Probe], str | None]] = {  # by name, in the order in which they run
+    function.__name__: function for function in (*rules_checks.CHECKS, *learning_checks.CHECKS, *display_checks.CHECKS)
+}
+
 
 class CheckResult(NamedTuple):
-    """The outcome of one check."""
+    """The result of one check."""
 
     name: str
     status: str  # PASS, FAIL or SKIP
-    note: str  # one sentence; always there for FAIL and SKIP
+    note: str  # one sentence; never empty for FAIL and SKIP
     seconds: float
 
 
 class CheckReport(NamedTuple):
-    """The outcome of all checks; ``str(report)`` is a table."""
+    """The results of all checks; ``str(report)`` is a table."""
 
     env: str
     results: tuple[CheckResult, ...]
 
     @property
     def ok(self) -> bool:
-        """No check failed."""
+        """Whether no check failed."""
         return not self.failures
 
     @property

@@ -1,4 +1,4 @@
-"""The promises about what people get to see: renderings, action names and events, none of which may tell secrets.
+"""Checks of what people see: renderings, click areas, action names and events, which must not reveal secrets.
 
 The same conventions as in `rules_checks`.
 """

@@ -1,4 +1,4 @@
-"""What the checks look at: a game's compiled functions, random games recorded from them, and exact comparison."""
+"""The material of the checks: a game's compiled functions, recorded random games, and exact comparison."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Probe:
 
     @cached_property
     def step_and_reset(self) -> Callable[[State, jax.Array, jax.Array], tuple[State, Final]]:
-        """states, actions, keys [B] -> next states with auto-reset, and what the steps left."""
+        """states, actions, keys [B] -> next states with auto-reset, and the results of the steps."""
         return self.compiled(AutoReset(self.env).step)
 
     @cached_property
@@ -91,7 +91,7 @@ class Probe:
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` for a batch of any size, compiled once: in chunks of G games, the last one filled up."""
-        chunk = jax.jit(jax.vmap(lambda *arguments: function(*arguments)))  # a new lambda is always traced anew
+        chunk = jax.jit(jax.vmap(lambda *arguments: function(*arguments)))  # a new lambda is always traced again
 
         def batched(*arguments: PyTree) -> PyTree:
             count = batch_size(arguments)
@@ -270,12 +270,12 @@ def difference(a: PyTree, b: PyTree, tolerance: float = 0.0) -> str | None:
 
 
 def same_structure(a: PyTree, b: PyTree) -> bool:
-    """Whether two trees have the same nodes, whatever their leaves."""
+    """Whether two trees have the same structure, ignoring their leaves."""
     left, right = jax.tree.structure(a), jax.tree.structure(b)
     return bool(left == right)  # type: ignore[operator]
 
 
 def distinct(tree: PyTree) -> int:
-    """How many different items a batch holds."""
+    """The number of distinct items in a batch."""
     leaves = [leaf.reshape(leaf.shape[0], -1) for leaf in jax.tree.leaves(to_numpy(tree))]
     return len({b"".join(leaf[i].tobytes() for leaf in leaves) for i in range(leaves[0].shape[0])})

@@ -96,7 +96,7 @@ def _require_state(env: Env, name: str, made: object) -> None:
 
 
 def _stepped(env: Env, state: State, action: jax.ShapeDtypeStruct, key: jax.ShapeDtypeStruct) -> State:
-    """The form of the next state. What the base class cannot work with is told as what the game gives."""
+    """Shapes and dtypes of the next state; errors of the base class are reported as errors of the game's `_step`."""
     made = jax.eval_shape(env._step, state, action, key)
     _require_state(env, "_step", made)
     try:
@@ -224,7 +224,7 @@ def mask_all_true_at_end(probe: Probe) -> None:
 
 
 def absorbing_end(probe: Probe) -> None:
-    """A finished game stays as it is, whatever is played."""
+    """A finished game stays as it is, for any action."""
     ended = probe.ended()
     count = batch_size(ended)
     lead = (probe.env.num_players,) if probe.env.simultaneous else ()

@@ -1,4 +1,4 @@
-"""The promises about what a seat cannot see: observations tell nothing of it, and a belief knows nothing of it.
+"""Checks of hidden information: neither observations nor beliefs may depend on what a seat cannot see.
 
 The same conventions as in `rules_checks`.
 """
@@ -67,7 +67,7 @@ def hidden_information(probe: Probe) -> str:
 
 
 def _nothing_hidden(probe: Probe) -> str:
-    """What is to be said of a game that declares `perfect_information`."""
+    """The note for a game that declares `perfect_information`."""
     if probe.env.host:
         return "nothing, as the game says"  # a saved state is opaque, and must not be tampered with
     unseen = ", ".join(_require_open(probe))
@@ -75,7 +75,7 @@ def _nothing_hidden(probe: Probe) -> str:
 
 
 def privileged_view(probe: Probe) -> str:
-    """`privileged` is finite f32[G] for every seat once expanded, and tells something that the seat cannot see."""
+    """`privileged` is finite f32[G] for every seat once expanded, and shows something that the seat cannot see."""
     env, states = probe.env, probe.running(64)
     count, one = batch_size(states), item(states, 0)
     if env.privileged(one, jnp.int32(0)) is None:
@@ -174,7 +174,7 @@ def card_beliefs(probe: Probe) -> str:
 
 
 def at(path: str | None) -> str:
-    """A place as the end of a sentence."""
+    """A path in a pytree as the end of a sentence."""
     return f": {path}" if path else ""
 
 
@@ -182,7 +182,7 @@ def at(path: str | None) -> str:
 
 
 def _require_open(probe: Probe) -> list[str]:
-    """The private leaves of which the seat to move does not see every change; maybe because they follow from others.
+    """The private leaves with changes that the seat to move does not see, perhaps because they follow from others.
 
     Raises:
       Broken: another seat sees it: that is hidden information.

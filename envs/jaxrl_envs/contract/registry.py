@@ -1,4 +1,4 @@
-"""Games by name.
+"""Makes games by name, and looks up what a registered game offers.
 
 An id is one of
 
@@ -20,9 +20,9 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxrl_envs.shared import options as values
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest
+from jaxrl_envs.shared.options import Place, convert, words_of
 
 if TYPE_CHECKING:
     from jaxrl_envs.contract.env import Env  # imports jax, which looking a game up does not need
@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
     type: Any  # the annotation: bool, int, float, str, Literal[...], tuple[float, ...], X | None
     default: Any  # inspect.Parameter.empty if the option is required
-    doc: str  # from the "Args:" section of the class or of its __init__, "" if there is none
+    doc: str  # from the "Args:" section of the class or of its __init__, "" without one
 
 
 def register(id: str, target: str, *, package: str = "", settings: str = "") -> None:
@@ -84,7 +84,7 @@ def make(id: str, **options: Any) -> Env:
     """
     factory, arguments = _resolve(id)
     if arguments and options:
-        factory(*arguments)  # a game that its library does not have is told before an option that it does not have
+        factory(*arguments)  # an unknown game of a library is reported before an unknown option
     env = factory(*arguments, **_checked(id, _options(factory), options))
     absent = [name for name in ("id", "version", "num_players", "num_actions") if not hasattr(env, name)]
     if absent:
@@ -95,9 +95,8 @@ def make(id: str, **options: Any) -> Env:
 
 
 def permissions(id: str) -> tuple[str, ...]:
-    """What must be allowed before the game of a file is made, see `jaxrl_envs.shared.user_code.permissions`: nothing
-    for games that
-    are registered, or that a library knows by name."""
+    """What a user must allow before a game named in a file is made, see `jaxrl_envs.shared.user_code.permissions`;
+    empty for registered games and games of a library."""
     return () if id.partition(":")[0] in _LIBRARIES else user_code.permissions(id)
 
 
@@ -114,9 +113,8 @@ def game_class(id: str) -> type[Env]:
 def section_of(id: str) -> type | None:
     """The dataclass of the section that a registered game adds to configurations; None if it adds none.
 
-    The section is called as the game. Its fields are declared with `jaxrl_envs.shared.options.option`, like all keys
-    of a
-    configuration, and handed to the game's `deploy`; they say where and how it runs, and decide nothing in it.
+    The section has the name of the game. Its fields are declared with `jaxrl_envs.shared.options.option`, like all keys
+    of a configuration, and passed to the game's `deploy`; they say where and how it runs and change nothing in it.
     """
     settings = _GAMES[id].settings if id in _GAMES else ""
     module, _, name = settings.partition(":")
@@ -148,18 +146,18 @@ def games_with(name: str) -> list[str]:
 
 
 def _place(package: str, name: str) -> str:
-    """The full name of a module of a game's package, or "" if there is none."""
+    """The full name of a module of a game's package, or "" if it does not exist."""
     places = [".".join(filter(None, [package, *folder, name])) for folder in ([], ["display"])]
     return next(filter(_exists, places), "")
 
 
 def _exists(module: str) -> bool:
-    """Whether there is such a module; the packages that it is in are imported."""
+    """Whether the module exists; its parent packages are imported."""
     try:
         spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:  # one of those packages
+    except ModuleNotFoundError:  # a parent package
         return False
-    return spec is not None and spec.origin is not None  # a mere folder has none
+    return spec is not None and spec.origin is not None  # a folder without modules has no origin
 
 
 # ---- finding the class ----------------------------------------------------------------------------------------------
@@ -214,7 +212,5 @@ def _checked(id: str, known: dict[str, Option], options: dict[str, Any]) -> dict
             raise UserError(f"{id!r} has no option {name!r}: {nearest(name, known)}")
     for name, option in known.items():
         if option.default is inspect.Parameter.empty and name not in options:
-            raise UserError(f"{id!r} needs the option {name!r} ({option.doc or values.words_of(option.type)})")
-    return {
-        name: values.convert(value, known[name].type, place=values.Place(id, name)) for name, value in options.items()
-    }
+            raise UserError(f"{id!r} needs the option {name!r} ({option.doc or words_of(option.type)})")
+    return {name: convert(value, known[name].type, place=Place(id, name)) for name, value in options.items()}

@@ -1,8 +1,8 @@
-"""What sides earn, and who has won.
+"""Returns of sides, and which side has won.
 
 A game is won by a side (`Env.sides`: by default one seat each) whose return is above every other side's by more than
 rounding, drawn if it equals the best of the others, and lost otherwise. Draws are not wins. Training, search and
-evaluation all decide so.
+evaluation all use this rule.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,15 +19,16 @@ TIE = 1e-5  # returns are float32 sums of many rewards: nearer than this (absolu
 
 
 def of_sides(values: Any, sides: Sequence[int]) -> Any:
-    """What each side has earned: f32[..., P] by seat -> f32[..., n] by side, the mean over a side's seats.
+    """Averages values of seats over sides: f32[..., P] by seat -> f32[..., n] by side.
 
-    The mean and not the sum, so that sides of different sizes are measured alike and a side's figures stay on the scale
-    of a seat's, which is what is learnt. Where every seat is a side of its own these are the values themselves.
+    The mean and not the sum, so that sides of different sizes are comparable and the values stay on the scale of a
+    seat's return, which is what is learnt. If every seat is a side of its own, the values are returned unchanged.
 
     Args:
       values: a NumPy or JAX array, by seat in the last axis.
       sides: of the P seats, see `Env.sides`.
     """
+    chex.assert_axis_dimension(values, -1, len(sides))
     if max(sides) + 1 == len(sides):
         return values
     xp: Any = jnp if isinstance(values, jax.Array) else np
@@ -35,10 +37,10 @@ def of_sides(values: Any, sides: Sequence[int]) -> Any:
 
 
 def compare(own: Any, other: Any) -> Any:
-    """Who won: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
+    """The winner of two: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
 
     Args:
-      own, other: returns, NumPy or JAX arrays (the result is of the same kind); -inf is a side that is not there.
+      own, other: returns, NumPy or JAX arrays (the result is of the same kind); -inf stands for an absent side.
     """
     xp: Any = jnp if isinstance(own, jax.Array) or isinstance(other, jax.Array) else np
     equal = xp.isclose(own, other, rtol=TIE, atol=TIE)

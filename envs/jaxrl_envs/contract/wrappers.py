@@ -1,4 +1,4 @@
-"""Wrappers around the contract."""
+"""Auto-reset: games without an end, for loops over many steps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxrl_envs.contract.env import CameTrue, Env, Key, PyTree, State, select
 
 
 class Final(NamedTuple):
-    """What one step left behind, before a finished game was replaced by a fresh one.
+    """The result of one step before a finished game was replaced by a new one.
 
     The fields describe the stepped state of every lane, so a learner reads rewards here and the observation only where
-    `truncated` is set. What nobody reads, XLA removes from the program: unread fields cost nothing.
+    `truncated` is set. XLA removes unread fields from the program, so they cost nothing.
     """
 
     observation: PyTree  # of the stepped state for its current_player; leading P axis in a simultaneous game
@@ -23,9 +23,11 @@ class Final(NamedTuple):
     terminated: jax.Array  # bool[]
     truncated: jax.Array  # bool[]
     illegal_action: jax.Array  # bool[]
-    privileged: PyTree  # `Env.privileged` of the stepped state for its current_player; None: the game says nothing
+    privileged: (
+        PyTree  # `Env.privileged` of the stepped state for its current_player; None: the game does not support it
+    )
     stats: dict[str, jax.Array]  # env.episode_stats, f32[P] each; meaningful where the game is over
-    came_true: CameTrue | None = None  # `Env.came_true` of the step, where it is asked for
+    came_true: CameTrue | None = None  # `Env.came_true` of the step, where it is requested
 
     @property
     def over(self) -> jax.Array:
@@ -42,18 +44,18 @@ def privileged(env: Env, state: State) -> PyTree | None:
 
 
 class AutoReset:
-    """`env` without an end: a finished game is replaced by a fresh one in the same step.
+    """`env` without an end: a finished game is replaced by a new one in the same step.
 
     The price of a reset. Under `vmap` both sides of a branch run, so ``env.reset`` is evaluated for every lane in every
     step, whether or not a game ended there. With the default `Env.reset` that is a full deal per lane and step. A game
     with an expensive deal overrides `reset` and prepares its next deal in small portions within `step`, so that the
     reset itself is a few selects. A lane's result never depends on what other lanes do, but its time may: a loop in
-    `reset` runs until every lane is through. Skull King's has one that deals what an illegal action has left undealt;
-    in legal play it costs one "any lane?" reduction per step.
+    `reset` runs until every lane is through. Skull King's has one that completes a deal interrupted by an illegal action; in legal
+    play it costs one "any lane?" reduction per step.
     """
 
     def __init__(self, env: Env, *, settles: bool = False):
-        """`settles`: whether steps tell the goals that came true in them."""
+        """`settles`: whether `Final.came_true` is computed."""
         self.env, self.settles = env, settles
 
     def init(self, key: Key) -> State:
@@ -73,7 +75,7 @@ class AutoReset:
           key: the randomness of this step, of the reset too.
 
         Returns:
-          The next state, already the first of a fresh game if this step ended one (its rewards are then zero), and
+          The next state, already the first of a new game if this step ended one (its rewards are then zero), and
           what the step itself produced.
         """
         step_key, reset_key = jax.random.split(key)

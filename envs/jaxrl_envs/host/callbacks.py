@@ -1,14 +1,17 @@
-"""Functions on the host inside of compiled programs, one call for a whole batch."""
+"""Calls functions on the host from compiled programs, one call for a whole batch."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+
+from jaxrl_envs.shared.errors import UserError
 
 try:
     from jax.experimental.buffer_callback import buffer_callback
@@ -19,14 +22,14 @@ Outputs = tuple[np.ndarray, ...]
 
 
 def call_host(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruct], *arguments: jax.Array) -> Any:
-    """Arrays of these forms, written by ``function(outputs, *arguments)`` on the host.
+    """Arrays of the shapes `forms`, written by ``function(outputs, *arguments)`` on the host.
 
-    The function sees NumPy arrays with a leading axis of games, one of them outside of a `vmap`. The first argument of
+    The function gets NumPy arrays with a leading axis of games, of length 1 outside of a `vmap`. The first argument of
     one game must be a vector.
 
     On the CPU the function works on the buffers of the program itself. The arguments of `jax.pure_callback` are jax
-    arrays instead, and waiting for them inside a callback stops for ever as soon as every thread of the CPU client is
-    inside one (two devices on two cores, arrays of 100 kB and more): there it is only for accelerators.
+    arrays instead, and waiting for them inside a callback deadlocks as soon as every thread of the CPU client is
+    inside one (two devices on two cores, arrays of 100 kB and more): so it is used on accelerators only.
     """
     forms = tuple(forms)
 
@@ -41,9 +44,18 @@ def call_host(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruc
     return jax.lax.platform_dependent(*arguments, cpu=in_place, default=returned)
 
 
+def callback_failure(error: Exception, id: str) -> UserError | None:
+    """One sentence about an engine that failed inside a compiled program (`HostEnv`); None for any other error.
+
+    The error is recognised by its text alone, and games have no numbers there.
+    """
+    found = re.search(r"EngineError: game -?\d+: (.*)", str(error))
+    return UserError(f"the engine of {id} failed: {found[1]}") if found else None
+
+
 @dataclasses.dataclass(frozen=True)
 class _Callback:
-    """A host function for batches of any rank; equal if it does the same, so that a program is compiled once."""
+    """A host function for batches of any rank; hashable by what it does, so that a program is compiled once."""
 
     function: Callable[..., None]
     forms: tuple[jax.ShapeDtypeStruct, ...]

@@ -1,9 +1,9 @@
-"""`HostEnv`: a game whose engine lives on the host as a pure JAX function, for everything that is not training speed.
+"""`HostEnv`: a host engine as a pure JAX game, for search, evaluation and tests rather than for fast training.
 
-The state of a game is its saved bytes. A step hands whole states to the engine and takes whole states back, all
-randomness comes from the key, and nothing is remembered in between. So `vmap`, `scan`, search, evaluation, tournaments
-and the conformance suite work as with a compiled game, which an ordered callback to an engine with a memory would not
-allow. `HostPool` (`jaxrl_envs.host.bridge`) is the fast way to play many.
+The state of a game is its saved bytes. A step passes whole states to the engine and gets whole states back, all
+randomness comes from the key, and the engine keeps no state in between. So `vmap`, `scan`, search, evaluation,
+tournaments and the conformance suite work as with a compiled game, which an ordered callback to an engine with a memory would not
+allow. `HostPool` (`jaxrl_envs.host.bridge`) is the fast way to play many games.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SavedState(State):
     blob: jax.Array  # u8[S]
     stats: jax.Array  # f32[P, K], zeros while the game runs
     info: jax.Array  # i32[I]
-    owed: jax.Array  # f32[P], earned before the first question: a first state has no rewards, the first step pays it
+    owed: jax.Array  # f32[P], earned before the first question; a first state has no rewards, so the first step adds it
 
 
 class HostEnv(Env):
@@ -77,7 +77,7 @@ class HostEnv(Env):
 
     @property
     def sides(self) -> tuple[int, ...]:
-        """The game's."""
+        """The sides of the host game."""
         return self.game.sides
 
     # ---- rules ------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class HostEnv(Env):
         )
 
     def reset(self, state: State, key: Key) -> State:
-        """The next episode of a finished game; the engine is asked for finished games only, whatever the batch."""
+        """The next episode of a finished game; the engine computes it for finished games only."""
         assert isinstance(state, SavedState)
         return self._dealt(call_host(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
 
@@ -115,7 +115,7 @@ class HostEnv(Env):
         return call_host(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
-        """What bots keep to themselves is all that a game of perfect information hides; the engine draws it anew."""
+        """The private state of bots is all that a game of perfect information hides; the engine draws it again."""
         if not self.perfect_information:
             return None
         assert isinstance(state, SavedState)
@@ -129,9 +129,9 @@ class HostEnv(Env):
         """A simulated game in one call: bots play it inside the engine, games of a batch in a thread for every core.
 
         Args:
-          state: a running game that asks `seat`; of any other the results mean nothing.
+          state: a running game that asks `seat`; for any other the results are meaningless.
           action: i32[], what `seat` does first.
-          bots: i32[P], who holds the seats afterwards, by their places in `bots`.
+          bots: i32[P], the bot of each seat afterwards, by its index in `bots`.
           seat: i32[].
           turns: i32[], how many more times `seat` moves before it is left to be asked; negative: to the end.
           key: all the randomness.
@@ -146,11 +146,11 @@ class HostEnv(Env):
         return self._dealt(fields).replace(owed=jnp.zeros_like(state.owed)), returns + state.owed
 
     def deploy(self, **options: Any) -> None:
-        """Tells the game where its engine runs; before the first state is made."""
+        """Configures where the engine runs; call it before the first state is made."""
         self.game.deploy(**options)
 
     def _with_observation(self, state: Any) -> Any:
-        return state  # it came with the step
+        return state  # the step has set it
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         action = jnp.asarray(action)
@@ -170,7 +170,7 @@ class HostEnv(Env):
         return scripted | {"random": self.random_action}
 
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-        """One call of the engine, whichever bots they are."""
+        """As in `Env`, by one call of the engine."""
         self._require_bots(names)
         numbers = np.array([self.game.bots.index(name) for name in names], np.int32)
 
@@ -249,11 +249,11 @@ class HostEnv(Env):
 
     @property
     def _asked(self) -> tuple[int, ...]:
-        """The leading axis of what is about the seats asked."""
+        """The leading axis of arrays about the seats asked."""
         return (self.num_players,) if self.simultaneous else ()
 
     def _outputs(self) -> tuple[jax.ShapeDtypeStruct, ...]:
-        """What an engine writes for one state, in the order of `Rows` in pure.pyx."""
+        """The arrays that an engine writes for one state, in the order of `Rows` in pure.pyx."""
         game, seats = self.game, self.num_players
         return (
             jax.ShapeDtypeStruct((game.state_bytes,), jnp.uint8),

@@ -36,6 +36,20 @@ class EngineError(RuntimeError):
         self.game = game
 
 
+def engine_failure(error: EngineError, id: str, first: int = 0) -> UserError:
+    """The error of a pool of games as one sentence for users.
+
+    Args:
+      error: of the pool; it becomes the cause.
+      id: of the game that the engine plays.
+      first: number of the pool's first game among those of all actors.
+    """
+    game = error.game + first if error.game >= 0 else error.game
+    sentence = UserError(f"the engine of {id} failed in game {game}: {str(error).partition(': ')[2]}")
+    sentence.__cause__ = error
+    return sentence
+
+
 class HungEngine(EngineError):
     """No game made progress within the timeout; the message names one that still runs."""
 
@@ -50,21 +64,19 @@ class IllegalAction(ValueError):
 
 
 class Demonstrations(NamedTuple):
-    """One recorded game as questions and answers, of which somebody else gave the answers. n questions."""
+    """One recorded game of another player as n questions and its answers."""
 
     observation: np.ndarray  # f32[n, F]
     mask: np.ndarray  # bool[n, A], at least two legal actions each
     action: np.ndarray  # i32[n], legal
     seat: np.ndarray  # i32[n], asked
-    result: np.ndarray  # f32[P], what each seat earned in the whole game; not a number if that is not known
-    before: np.ndarray | None = (
-        None  # f32[n, P], what each had earned before the question; None: all is paid at the end
-    )
-    kind: np.ndarray | None = None  # i32[n], of each question, into `HostGame.question_kinds`; None: not told
+    result: np.ndarray  # f32[P], what each seat earned in the whole game; NaN if unknown
+    before: np.ndarray | None = None  # f32[n, P], earned before the question; None: paid at the end
+    kind: np.ndarray | None = None  # i32[n], of each question, index into `HostGame.question_kinds`; None: unknown
 
 
 class HostGame(abc.ABC):
-    """A game played by a host engine: its sizes and names, its engine, and what people get to see.
+    """A game played by a host engine: its sizes and names, its engine, and what people see.
 
     Attributes:
       id: the name in the registry.
@@ -72,19 +84,19 @@ class HostGame(abc.ABC):
       num_players, num_actions, num_features: P, A and F (observations are f32[F]).
       state_bytes: S, the size of a saved state.
       simultaneous: every step asks all P seats at once, see `Buffers`.
-      bots: names of the scripted players; the number of a name is its place, and ``bots[0]`` is "random".
+      bots: names of the scripted players; a bot's number is its index, and ``bots[0]`` is "random".
       reference_bot: as in `jaxrl_envs.contract.env.Env`.
       stat_names: of the K figures of a finished game.
       info_names: of the I numbers of a running one.
       may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
       public_actions: every seat is told every action.
       perfect_information: every seat sees all of the position (not the dice to come).
-      remote: the engine is another process: its steps mostly wait, so a pool takes a thread for every game, and a state
-        is cheap to step only where its game is alive, so matches are played by a pool too, not by `HostEnv`.
-      delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
-        the engine holds the seat itself.
-      recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
-      question_kinds: what kinds of questions recorded games tell apart.
+      remote: the engine is another process. Its steps mostly wait, so a pool uses one thread per game; stepping a state
+        is cheap only while its game is alive, so matches are played by a pool too, not by `HostEnv`.
+      delegated: actions A .. A + delegated - 1, never in a mask and chosen only by bots: after such an action the
+        engine plays the seat itself.
+      recordings: suffixes of files with recorded games (`demonstrations`); empty: any suffix.
+      question_kinds: names of the kinds of questions in recorded games.
       how_to_play, colours, free_options: as in `jaxrl_envs.contract.env.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
@@ -123,15 +135,15 @@ class HostGame(abc.ABC):
         """An engine for `num_games` games; game i draws from the streams of (seed, slot ``first_slot + i``)."""
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        """A saved state (u8[S]) as text, only what `seat` may see, or everything if it is None."""
+        """A saved state (u8[S]) as text: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no text rendering")
 
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
-        """A saved state as one SVG document, only what `seat` may see, or everything if it is None."""
+        """A saved state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
     def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
-        """Saved states of one game in order of time as one animated SVG document, if the game has a way of its own."""
+        """Saved states of one game, in order, as one animated SVG document, if the game draws its own films."""
         raise NotImplementedError(f"{self.id} has no film of its own")
 
     def action_name(self, action: int) -> str:
@@ -149,49 +161,47 @@ class HostGame(abc.ABC):
         return ", ".join(f"seat {each}: {self.action_name(int(chosen))}" for each, chosen in enumerate(action))
 
     def deploy(self, **options: Any) -> None:
-        """Told before the first engine is made where engines of another process run: section `forge` of a
-        configuration. Games that play in this process need nothing of it."""
+        """Configures where engines of another process run (section `forge` of a configuration); called before the first
+        engine is made. Games that run in this process ignore it."""
         del options
 
     def meant_for(self, purpose: str) -> HostGame:
-        """The same game for "training" or "evaluation": what it writes down of its games lies apart.
+        """The same game for "training" or "evaluation", with separate files for its recordings.
 
-        An engine that writes its games down may have an attribute `seated`: whoever fills its seats sets it to a
-        function of a game's number in the engine, which gives a name for the holder of each seat of the game that
-        begins there.
+        An engine that records its games may have an attribute `seated`. The caller that assigns players to seats sets
+        it to a function from a game's number in the engine to the name of each seat's player in the game that begins.
         """
         del purpose
         return self
 
     def ready(self) -> None:
-        """Told before a training or a measurement begins: raises UserError if no game could be played here."""
+        """Called before a training or a measurement; raises UserError if no game can be played on this machine."""
         return
 
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
-        """The recorded games in a file, one after the other, to learn from (`jaxrl imitate`).
+        """Yields the recorded games of a file, to learn from (`jaxrl imitate`).
 
         Raises:
-          UserError: there are no such files of this game, or this is none of them.
+          UserError: the game has no recordings, or the file is not one of them.
         """
         raise UserError(f"{self.id} has no recorded games to learn from: {path} cannot be read.")
 
     def advised(self, folder: Path) -> HostGame | None:
-        """The same game on the same engine processes, every question of which goes into recordings in `folder` together
-        with what the game's own player would answer: of these, `demonstrations` tells the advice. None: it has no such
-        player."""
+        """The same game on the same engine processes, which records every question in `folder` together with the answer
+        of the game's own player; `demonstrations` reads these answers. None: the game has no player of its own."""
         del folder
         return None
 
     def capacity(self) -> int:
-        """How many games can be in play at a time without getting into each other's way."""
+        """The number of games that can be in play at a time without slowing each other down."""
         return 32
 
     def patience(self) -> float:
-        """Seconds for which a game may say nothing without a fault, e.g. while its process is started again."""
+        """Seconds without progress that are not yet a fault, e.g. while its process is restarted."""
         return 0.0
 
     def counters(self) -> dict[str, Any]:
-        """Figures of this process about whatever plays the games, for `jaxrl.runs.prometheus`; all may be missing.
+        """Metrics of this process about its engines, for `jaxrl.runs.prometheus`; each may be missing.
 
         games_started, games_finished, restarts, evictions: int, so far. faults_by_reason: {reason: int}.
         game_seconds: {"bounds": upper ends of classes, "counts": games in each and in one beyond, "sum": seconds}.
@@ -202,17 +212,17 @@ class HostGame(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Buffers:
-    """What N games answer, written in place by the engine threads; `make_buffers` makes them, or any caller.
+    """The results of N games, written in place by the engine threads; allocated by `make_buffers` or by the caller.
 
-    A row describes what happened since the row's last action: the action itself, the moves of bots after it, and the
-    end of the game if it came. If the game ended, the next one has begun and `current_player`, `observation` and
+    A row describes what happened since its last action: the action itself, the moves of bots after it, and the end of
+    the game if it ended. If the game ended, the next one has begun and `current_player`, `observation` and
     `legal_action_mask` are those of its first question to an outside seat.
 
     A simultaneous game asks all seats at once: those marked (, P) gain that axis, and the row describes a step of
-    all seats. Those held by bots are asked too, but what is answered for them is not looked at.
+    all seats. Seats held by bots are asked too, but the answers for them are ignored.
 
     Arrays are C-contiguous. They belong to the engine threads from `send` to `recv`. On the CPU, jax may take an
-    aligned array over without a copy: hand it a copy of whatever is still read when the next step is written.
+    aligned array over without a copy: pass it a copy of arrays that are still read when the next step is written.
 
     Attributes:
       current_player: i32[N(, P)], the outside seat asked now; arange(P) in a simultaneous game.
@@ -221,7 +231,7 @@ class Buffers:
       action: i32[N(, P)], the action taken, also if the engine drew it itself (`RANDOM`) or a bot chose it.
       rewards: f32[N, P], what each seat earned in the game of the action.
       opening: f32[N, P], what each seat has earned in the present game before its first question; 0 unless the game
-        began in this step. It follows from no decision: count it in the result of the game, credit it to nobody.
+        began in this step. No decision has earned it: count it in the result of the game, but credit it to no action.
       terminated, truncated: bool[N], the game of the action ended.
       final_player: i32[N(, P)], -1 unless the game ended: after a cut the seat that would have been asked (if the
         engine says so), else the one that decided last; arange(P) in a simultaneous game.
@@ -230,7 +240,7 @@ class Buffers:
       info: i32[N, I], of the ended game, else of the running one.
       length: i32[N], decisions by all seats of the ended game, else of the running one (one decision a step in a
         simultaneous game).
-      controllers: i8[N, P], who held the seats in the game of the action.
+      controllers: i8[N, P], the holders of the seats in the game of the action.
     """
 
     current_player: np.ndarray
@@ -266,7 +276,7 @@ class Buffers:
         return Buffers(*(np.array(array) for array in self.arrays().values()))
 
 
-FINITE = ("observation", "rewards", "opening", "final_observation")  # else the game's engine has failed
+FINITE = ("observation", "rewards", "opening", "final_observation")  # non-finite values mean that the engine has failed
 FIELDS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Buffers) if field.init)
 
 
@@ -300,7 +310,7 @@ def make_buffers(game: HostGame | Engine, num_games: int, steps: int | None = No
     Args:
       game: whose sizes they have, a game or an engine.
       num_games: N.
-      steps: with a leading [T] axis, storage for so many steps; write into ``.at(t)``.
+      steps: with a leading [T] axis, storage for that number of steps; write into ``.at(t)``.
     """
     lead = () if steps is None else (steps,)
     forms = shapes(game, num_games)

@@ -1,4 +1,4 @@
-"""One game of a host engine in plain Python: the easiest way to try rules, and the referee of faster engines.
+"""Games of a host engine in plain Python: the easiest way to try rules, and referees of faster engines.
 
 class Nim(PythonGame): ...
 engine = PythonEngine([Nim(seed, slot) for slot in range(64)], num_players=2, ...)
@@ -14,11 +14,11 @@ from jaxrl_envs.host.engine import random_below, random_word
 
 
 class _Episodes(abc.ABC):
-    """What every game has, whether it asks one seat or all of them.
+    """The members of every game, whether it asks one seat or all of them.
 
     Attributes:
-      seed, slot, episode: what the game's random numbers come from; `draw` counts in `drawn`. A subclass saves all of
-        them with its state.
+      seed, slot, episode: the source of the game's random numbers; `draw` counts in `drawn`. A subclass saves all
+        of them with its state.
     """
 
     def __init__(self, seed: int, slot: int):
@@ -37,7 +37,7 @@ class _Episodes(abc.ABC):
         self.drawn = 0
 
     def reseed(self, seed: int) -> None:
-        """All that is drawn later, by the next `start` too, comes from this seed; the position stays."""
+        """Draws everything later, also in the next `start`, from this seed; the position stays."""
         self.seed, self.drawn = seed, 0
 
     @abc.abstractmethod
@@ -58,7 +58,7 @@ class _Episodes(abc.ABC):
 
     @abc.abstractmethod
     def load(self, data: bytes) -> None:
-        """Continues from what `save` gave, filled up with zeros to state_bytes."""
+        """Restores what `save` returned, padded with zeros to state_bytes."""
 
     def stats(self) -> Any:
         """f32[P, K] of a finished game."""
@@ -69,7 +69,7 @@ class _Episodes(abc.ABC):
         return ()
 
     def _random(self, mask: Iterable[bool], bot: int) -> int:
-        """The action of bot 0, the only one that every game has."""
+        """The action of bot 0, which every game has."""
         if bot != 0:
             raise ValueError(f"there is no bot {bot}")
         choices = [action for action, legal in enumerate(mask) if legal]
@@ -96,7 +96,7 @@ class PythonGame(_Episodes):
     def mask(self) -> Any:
         """bool[A], what `legal` says; at least one True, all True when the game is over.
 
-        The two are compared about every action where a game begins; later only about the actions that are chosen.
+        The two are compared for every action where a game begins, later only for the chosen actions.
         """
 
     def bot(self, number: int) -> int:

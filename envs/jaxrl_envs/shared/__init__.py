@@ -1,1 +1,1 @@
-"""What the games have in common, and none of them owns."""
+"""Modules that several games share."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -31,7 +32,7 @@ class CardSet:
 
     @classmethod
     def constant(cls, slots: Iterable[int]) -> CardSet:
-        """A set known when the program is traced."""
+        """A set whose slots are known when the program is traced."""
         words = [0, 0, 0]
         for slot in slots:
             words[slot // WORD] |= 1 << (slot % WORD)
@@ -85,7 +86,15 @@ class CardSet:
 
 
 def nth_set_bit(words: Iterable[jax.Array], k: jax.Array) -> jax.Array:
-    """The index of the k-th set bit (from 0) over several u32 words, i32[]; there must be more than k."""
+    """The index of the k-th set bit (from 0) over several u32 words, i32[]; more than k bits must be set.
+
+    Args:
+      words: u32[] each.
+      k: i32[] or u32[].
+    """
+    words = tuple(words)
+    chex.assert_rank([*words, k], 0)
+    chex.assert_type(words, jnp.uint32)
     remaining = k.astype(jnp.int32)
     chosen, base, rank = jnp.uint32(0), jnp.int32(0), jnp.int32(0)
     found = jnp.bool_(False)
@@ -132,6 +141,7 @@ def small_mod(x: jax.Array, divisor: int) -> jax.Array:
 
 def scale(bits: jax.Array, bound: jax.Array) -> jax.Array:
     """Random u32 bits to an integer in 0..bound-1 (bound < 2^16), i32[]; bias below bound / 2^32."""
+    chex.assert_type(bits, jnp.uint32)
     bound = bound.astype(jnp.uint32)
     low = ((bits & jnp.uint32(0xFFFF)) * bound) >> 16
     return (((bits >> 16) * bound + low) >> 16).astype(jnp.int32)
@@ -139,7 +149,7 @@ def scale(bits: jax.Array, bound: jax.Array) -> jax.Array:
 
 @struct.dataclass
 class Hands:
-    """Who holds which card, for up to 8 seats: the binary digits of each held card's owner, as bit planes.
+    """The hands of up to 8 seats: the binary digits of each held card's owner, as bit planes.
 
     `planes` has one CardSet per digit (1 for 2 seats, 2 for 3-4, 3 for 5-8); it takes fewer words than a set per seat
     and its cost does not grow with the number of seats.
@@ -162,14 +172,14 @@ class Hands:
         return hand
 
     def give(self, seat: jax.Array, cards: CardSet) -> Hands:
-        """Adds cards that nobody holds to the hand of `seat`."""
+        """Adds cards that are in no hand to the hand of `seat`."""
         planes = tuple(
             (plane - cards) | cards.where(((seat >> digit) & 1) != 0) for digit, plane in enumerate(self.planes)
         )
         return Hands(self.held | cards, planes)
 
     def take(self, cards: CardSet) -> Hands:
-        """Removes cards from whoever holds them."""
+        """Removes cards from all hands."""
         return self.replace(held=self.held - cards)
 
 

@@ -11,7 +11,7 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """What may come from a stranger's file, for a terminal: control characters, which it would obey, as escapes."""
+    """Escapes control characters in `text` from an untrusted file, so that a terminal does not execute them."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 

@@ -1,4 +1,4 @@
-"""Files: YAML and JSON that people write, and writing without a trace of what was left half done."""
+"""Reads YAML and JSON files, writes files atomically, and locks files between processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import yaml
 
 from jaxrl_envs.shared.errors import UserError
 
-LIMIT = 1 << 24  # bytes of a file that people write
+LIMIT = 1 << 24  # bytes of a YAML or JSON file written by hand
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST = 1_000_000  # values of a file
 
@@ -71,15 +71,15 @@ def _check_size(value: Any) -> None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a name given by a user means a file: it has a suffix of YAML or JSON, or a folder in it."""
+    """Whether a name given by a user is a path: it ends as YAML or JSON, or contains a slash."""
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
 
 
 def opened(path: str | os.PathLike) -> IO[bytes]:
-    """Opens a file that a user names, to be read.
+    """Opens a regular file for reading.
 
     Raises:
-      OSError: it cannot be opened, or it is no plain file: a pipe would be waited for, a device may never end.
+      OSError: it cannot be opened, or it is not a regular file (a pipe would block, a device may never end).
     """
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -89,23 +89,25 @@ def opened(path: str | os.PathLike) -> IO[bytes]:
 
 
 def contents(path: str | os.PathLike) -> bytes:
-    """All of such a file. Errors as of `opened`."""
+    """Reads a regular file as a whole. Raises OSError as `opened`."""
     with opened(path) as file:
         return file.read()
 
 
 def read(path: str | Path) -> Any:
-    """What a YAML file holds, or one of JSON if its name ends in .json.
+    """Reads a YAML file, or a JSON file if its name ends in .json, into plain values.
 
     Raises:
-      UserError: there is no such file, it cannot be read, or it is neither; the message names the line.
+      UserError: the file does not exist, cannot be read or is not valid; the message names the line.
     """
     path = Path(path)
     try:
         with opened(path) as file:
             data = file.read(LIMIT + 1)
         if len(data) > LIMIT:
-            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB, nobody writes such a file.")
+            raise UserError(
+                f"cannot read {path}: it has more than {LIMIT >> 20} MB, too large for a file written by hand."
+            )
         text = data.decode()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}: check the path.") from None
@@ -117,14 +119,14 @@ def read(path: str | Path) -> Any:
 
 
 def unpacked(path: str | Path, limit: int) -> str:
-    """The text of a file that a program wrote, plain or gzip.
+    """Reads a text file that a program wrote, plain or gzip.
 
     Args:
       path: of the file.
-      limit: bytes that it may have, unpacked.
+      limit: the largest allowed size in bytes, unpacked.
 
     Raises:
-      UserError: it cannot be read, is damaged, or has more.
+      UserError: it cannot be read, is damaged, or is larger.
     """
     try:
         with opened(path) as file:
@@ -141,10 +143,10 @@ def unpacked(path: str | Path, limit: int) -> str:
 
 
 def parse(text: str, label: str, *, json_text: bool = False) -> Any:
-    """What a YAML text holds, or one of JSON.
+    """Parses a YAML or JSON text into plain values.
 
     Raises:
-      UserError: it is neither; the message names `label` and the line.
+      UserError: it is not valid; the message names `label` and the line.
     """
     try:
         found = json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
@@ -169,9 +171,9 @@ def dump(tree: Any, **style: Any) -> str:
 
 
 def write(path: str | os.PathLike, data: bytes) -> None:
-    """Writes a file, whole or not at all: a full disk or a killed process leaves the one before.
+    """Writes a file atomically: after a full disk or a killed process the previous file is still there.
 
-    What lies in the place of the unfinished file, be it a link or a pipe, is removed and never written to.
+    An existing temporary file (PATH.part), even a link or a pipe, is removed and never written to.
 
     Raises:
       OSError: it cannot be written; its `filename` says which.
@@ -185,18 +187,18 @@ def write(path: str | os.PathLike, data: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # of a full disk one is not told
+        error.filename = error.filename or str(path)  # a full disk does not set it
         if not part.is_dir():
             part.unlink(missing_ok=True)
         raise
 
 
 def open_lock(path: str | os.PathLike) -> IO[bytes]:
-    """Opens a file to be locked, which is made if there is none; links are not followed, pipes not waited for.
+    """Opens a lock file, and creates it if it does not exist; does not follow links or block on pipes.
 
     Raises:
       OSError: it cannot be opened.
-      UserError: it is no plain file.
+      UserError: it is not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
@@ -205,7 +207,7 @@ def open_lock(path: str | os.PathLike) -> IO[bytes]:
 
 
 def lock(handle: IO[bytes], seconds: float = 0.2) -> None:
-    """Locks an opened file for this process; waits for so long, because `is_locked` holds locks for an instant.
+    """Locks an open file for this process; retries for `seconds`, because `is_locked` holds locks for an instant.
 
     Raises:
       BlockingIOError: another process holds its lock.
@@ -221,14 +223,14 @@ def lock(handle: IO[bytes], seconds: float = 0.2) -> None:
 
 
 def is_locked(path: str | os.PathLike) -> bool:
-    """Whether a process holds the lock of that file."""
+    """Whether a process holds the lock of the file at `path`."""
     if not os.path.isfile(path):
         return False
     try:
-        with opened(path) as handle:  # to be read: it may be somebody else's
+        with opened(path) as handle:  # read-only: another user may own it
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # it cannot be told
+    except OSError:  # unknown
         return False
     return False

@@ -1,4 +1,4 @@
-"""Recorded games against the engine, figure by figure: what `jaxrl verify` needs for any game.
+"""Verifies recorded games against the engine, value by value (`jaxrl verify`).
 
 The module `golden` beside a game says which kinds of records there are: what they look like, and how one of them is
 put through the engine and compared. Files are JSON lines, plain or gzip.
@@ -23,7 +23,7 @@ Shape = Any
 
 
 class Disagreement(NamedTuple):
-    """One figure on which a record and the engine differ."""
+    """One value in which a record and the engine differ."""
 
     decision: int  # index into the decisions of the game, by which a game may sort them
     where: str
@@ -41,15 +41,15 @@ class Kind(NamedTuple):
     name: str  # in words, e.g. "games"
     key: str  # a record of this kind has it, one of the other kinds has not
     shape: Shape
-    check: Callable[[Record], None]  # raises ValueError for what a shape cannot say
+    check: Callable[[Record], None]  # raises ValueError for what a shape cannot express
     compare: Callable[[list[Record]], Iterable[Iterable[Disagreement]]]  # what differs in each, in order of time
-    label: Callable[[Record, int], str]  # what to call a record, and the how-manieth of its file it is
+    label: Callable[[Record, int], str]  # (record, its index in the file) -> a name for messages
     counts: Callable[[Record], Mapping[str, int]]  # in words, what the report counts
     at_once: int = 16_384  # records, bounds the memory
 
 
 class Findings(NamedTuple):
-    """What comparing one file gives; `str()` of it is the summary for people."""
+    """The result of verifying one file; `str()` of it is the summary."""
 
     counts: dict[str, int]
     disagreements: int  # figures that differ
@@ -60,7 +60,7 @@ class Findings(NamedTuple):
 
 
 def verify(path: str | Path, kinds: Sequence[Kind]) -> Findings:
-    """Compares one file with the engine.
+    """Compares one file of recorded games with the engine.
 
     Raises:
       UserError: the file cannot be read.
@@ -83,21 +83,21 @@ def verify(path: str | Path, kinds: Sequence[Kind]) -> Findings:
 
 
 def unlike(decision: int, where: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[Disagreement]:
-    """A disagreement for every figure of `got` that is another one in `expected`."""
+    """A disagreement for every value of `got` that differs in `expected`."""
     for what, value in got.items():
         if expected[what] != value:
             yield Disagreement(decision, where, what, expected[what], value)
 
 
 def taken(action: int, legal: Sequence[int]) -> int | str:
-    """What the engine makes of a recorded action: it, or a sentence that disagrees with it."""
+    """The recorded action if it is legal, else a sentence that says which actions are."""
     return action if action in legal else f"only {legal} are legal"
 
 
 def batches(records: Sequence[Record], most: int) -> Iterator[tuple[list[Record], int]]:
-    """Parts of equal, round size (the last record is repeated), and how many records of each are real.
+    """Splits records into batches padded to a power of two (the last record is repeated), each with its real size.
 
-    There are few different sizes, so that a compiled program serves many calls.
+    Few distinct sizes mean few compilations.
     """
     size = min(max(8, 1 << (len(records) - 1).bit_length()), most)
     for start in range(0, len(records), size):
@@ -133,12 +133,12 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
 
 
 def count(path: str | Path) -> int:
-    """How many records a file seems to have; none is read."""
+    """The number of non-empty lines of a file; they are not parsed."""
     return sum(1 for line in files.unpacked(path, LIMIT).split("\n") if line.strip())
 
 
 def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Record]:
-    """One record of a file, the first is 0. Raises UserError as `read`, and if there are not so many."""
+    """One record of a file, the first is 0. Raises UserError as `read`, and if the file has fewer."""
     kind, records = read(path, kinds)
     record = next(itertools.islice(records, number, None), None)
     if record is None:
@@ -186,7 +186,7 @@ def fit(value: Any, shape: Shape, place: str = "") -> None:
 
 
 def _all_fit(values: list[Any], shape: tuple | list) -> bool:
-    """Whether all are integers in one range: most of what is recorded, so it is looked at without recursion."""
+    """Whether all are integers in one range: the most common case, checked without recursion."""
     inner = shape[0] if isinstance(shape, list) else None
     return isinstance(inner, range) and all(type(value) is int and value in inner for value in values)
 

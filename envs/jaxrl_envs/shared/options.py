@@ -1,4 +1,4 @@
-"""Settings that people write: declared once, as fields of dataclasses, and checked in one place.
+"""Options that users write (in files and on the command line), declared as dataclass fields and validated here.
 
     @dataclass(frozen=True, kw_only=True)
     class Unit:
@@ -30,25 +30,25 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 class UnknownKey(UserError):
-    """A key that nobody has declared."""
+    """A key that no dataclass declares."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What is known about one setting beyond its type.
+    """Constraints on one option beyond its type.
 
     Attributes:
-      doc: one line for the people who set it.
+      doc: one line of help.
       minimum: smallest allowed number (for a list: of each element).
       above: numbers must be strictly greater than this.
       maximum: largest allowed number.
       choices: the allowed strings.
-      items: the least and the most elements of a list, which `words` say.
+      items: the smallest and the largest length of a list; `words` must state them.
       pattern: a regular expression that a string must match in full.
-      parse: makes the value of what was written; None: that is not allowed.
-      words: what is allowed, in words, where the above does not say it well.
-      runs: for texts that name what is run (classes of a user's own, programs) or where an engine writes: what a user
-        may allow so that a file's word suffices, one of these; nothing where the text names none.
+      parse: converts the written value; returns None to reject it.
+      words: the allowed values in words, if the fields above do not describe them well.
+      runs: for texts that name code to run (classes of users, programs) or a folder that an engine writes to: the
+        permissions of which a user must have given one before a file may set it; empty if the text needs none.
     """
 
     doc: str = ""
@@ -70,7 +70,7 @@ class Limits:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return True
         low = (self.minimum is None or value >= self.minimum) and (self.above is None or value > self.above)
-        finite = isinstance(value, int) or math.isfinite(value)  # a whole number may be too large to be asked
+        finite = isinstance(value, int) or math.isfinite(value)  # isfinite fails for very large integers
         return low and finite and (self.maximum is None or value <= self.maximum)
 
     def range_text(self) -> str:
@@ -87,7 +87,7 @@ NO_LIMITS = Limits()
 
 
 def option(default: Any, doc: str = "", **limits: Any) -> Any:
-    """A dataclass field that declares one setting; `limits` are the attributes of `Limits`."""
+    """A dataclass field that declares one option; `limits` are the attributes of `Limits`."""
     metadata = {_METADATA_KEY: Limits(doc, **limits)}
     if isinstance(default, (dict, list)):  # a mutable default needs a factory; frozen dataclasses cannot hash it
         return dataclasses.field(default_factory=default.copy, metadata=metadata, hash=False)
@@ -95,7 +95,7 @@ def option(default: Any, doc: str = "", **limits: Any) -> Any:
 
 
 def required(doc: str = "", **limits: Any) -> Any:
-    """A dataclass field for a setting without a default."""
+    """A dataclass field for an option without a default."""
     return option(dataclasses.MISSING, doc, **limits)
 
 
@@ -105,21 +105,21 @@ def limits_of(field: dataclasses.Field) -> Limits:
 
 
 class Place(NamedTuple):
-    """Where a value stands, for messages."""
+    """The location of a value, for messages."""
 
     source: str = ""  # begins every message, e.g. the name of a file
     path: str = ""  # dotted keys
-    root: type | None = None  # what is built as a whole: the nearest key may be anywhere in it
+    root: type | None = None  # the outermost dataclass, searched for the nearest key
 
     def at(self, key: Any) -> Place:
-        """The place of a key or of a number in a list."""
+        """The place of a key or of an index into a list."""
         return self._replace(path=f"{self.path}.{key}" if self.path else str(key))
 
     def __str__(self) -> str:
         return ": ".join(filter(None, self[:2]))
 
     def wrong(self, words: str, value: Any) -> UserError:
-        """The error for a value that is not what `words` say."""
+        """The error for a value that does not match the description `words`."""
         return UserError(f"{self} must be {words}, got {shown(value)}.")
 
 
@@ -127,10 +127,10 @@ NOWHERE = Place()
 
 
 def shown(value: Any) -> str:
-    """A value in a message, shortened."""
+    """A value as text for a message, shortened to 60 characters."""
     try:
         text = "nothing" if value is None else repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
+    except ValueError:  # Python refuses to format integers of more than 4,300 digits
         text = "a number of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -139,10 +139,10 @@ def shown(value: Any) -> str:
 
 
 def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
-    """A declared dataclass with the values of a mapping.
+    """Builds a declared dataclass from a mapping.
 
     Args:
-      default: an instance, whose values stay where keys are missing; or the class.
+      default: an instance, whose values are kept for missing keys; or the class.
       tree: a mapping from key to plain values.
       place: of the mapping.
 
@@ -174,8 +174,8 @@ def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
 
 
 def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NOWHERE) -> Any:
-    """`value` as the annotated type `kind`: a whole number is a float and the other way round (1e6), a list a tuple, a
-    number a list of one, or the mapping that `of_number` of a dataclass makes of it; nothing else is guessed.
+    """Converts `value` to the annotated type `kind`. Accepted conversions: int to float, a whole float (1e6) to int, a
+    list to a tuple, a number to a list of one or to the mapping that `of_number` of a dataclass returns for it.
 
     Raises:
       UserError: `value` is of another type or outside of `limits`.
@@ -216,12 +216,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _spelt_out(kind: Any, value: Any) -> Any:
-    """A number as the mapping that it stands for, if the dataclass `kind` says which."""
+    """A number as the mapping that `kind.of_number` returns for it; other values unchanged."""
     return kind.of_number(value) if _is_number(value) and hasattr(kind, "of_number") else value
 
 
 def _is_a(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a value that is no list is of a type."""
+    """Whether a value (not a list) has a type."""
     if origin is Any:
         return True
     if origin is Literal:
@@ -249,12 +249,12 @@ def _named(item: Any) -> bool:
 
 
 def _one_of(value: Any, kind: Any, limits: Limits, place: Place) -> Any:
-    """The first of several types that takes the value; a mapping or a list says itself what is wrong within."""
+    """Converts to the first of several types that accepts the value; errors inside a mapping are its own."""
     kinds = typing.get_args(kind)
     for one in kinds:
         if isinstance(value, dict) and dataclasses.is_dataclass(one):
             return build(one, value, place)
-    for one in sorted(kinds, key=lambda one: one is not type(None)):  # nothing is not the empty text here
+    for one in sorted(kinds, key=lambda one: one is not type(None)):  # None stays None, it does not become ""
         try:
             return convert(value, one, limits, place)
         except UserError:
@@ -263,7 +263,7 @@ def _one_of(value: Any, kind: Any, limits: Limits, place: Place) -> Any:
 
 
 def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
-    """The error for a key that does not exist; names the nearest one that does, here or elsewhere."""
+    """The error for an unknown key; suggests the nearest known key, here or elsewhere."""
     path, here = place.at(key).path, {name: place.at(name).path for name in fields}
     elsewhere = {known.rpartition(".")[2]: known for known in reversed(all_paths(place.root) if place.root else [])}
     near = [known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key), known, n=1)]
@@ -304,7 +304,7 @@ def all_paths(cls: type, path: str = "") -> list[str]:
 
 
 def words_of(kind: Any, limits: Limits = NO_LIMITS) -> str:
-    """What is allowed, as it follows "must be"."""
+    """The allowed values in words that follow "must be"."""
     origin, arguments = typing.get_origin(kind) or kind, typing.get_args(kind)
     if limits.words:
         return limits.words

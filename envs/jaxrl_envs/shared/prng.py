@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend import random as jax_random
 
 _GOLDEN = 0x9E3779B9
-_FEW = 16  # so many words are computed one by one, see `_joined`
+_FEW = 16  # up to this number, words are computed one by one, see `_joined`
 
 
 def _mix(x: jax.Array) -> jax.Array:
@@ -93,5 +94,6 @@ def fast_key(seed: int | jax.Array) -> jax.Array:
 
 
 def from_key(key: jax.Array) -> jax.Array:
-    """A fast key derived from any typed key: the hand-over from a training's threefry key to its lanes."""
+    """A fast key derived from any typed key, e.g. from a training's threefry key for its lanes."""
+    chex.assert_rank(key, 0)
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=implementation())

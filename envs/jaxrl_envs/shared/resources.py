@@ -1,11 +1,11 @@
-"""What this process may take of the machine: cores and memory."""
+"""CPU cores and memory available to this process."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_CGROUP = Path("/sys/fs/cgroup")  # of a container or a batch job: what it may take of the machine
+_CGROUP = Path("/sys/fs/cgroup")  # limits of a container or a batch job
 
 
 def cores() -> int:
@@ -16,7 +16,7 @@ def cores() -> int:
 
 
 def free_bytes() -> int | None:
-    """Memory that programs may still take, here and within the limit of a container; None where nobody tells."""
+    """Free memory in bytes, within the limit of a container; None where the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

@@ -1,7 +1,7 @@
-"""Code of a user's own, named "package.module:Class": finding it, and where it goes wrong.
+"""Imports classes of users by name ("package.module:Class"), and locates errors in their code.
 
-Importing a module runs it. Whoever calls `find_class` vouches for the name: a name that a file holds is checked before
-(`jaxrl.config.trust`).
+Importing a module runs it, so the caller of `find_class` must have checked the name: names from files are checked by
+`jaxrl.config.trust`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 from jaxrl_envs.shared.errors import UserError, nearest
 
 NAME = r"[\w-]+(\.[\w-]+)*:[^\W\d]\w*"
-OURS_TOP = ("jaxrl", "jaxrl_envs")  # packages whose mistakes are ours
+OURS_TOP = ("jaxrl", "jaxrl_envs")  # packages whose errors are ours
 _LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_imported: set[str] = set()  # modules that `find_class` was asked for: what they do wrong is their author's to mend
+_imported: set[str] = set()  # modules of `find_class`: their errors are reported to the user
 
 
 def is_name(text: str) -> bool:
-    """Whether a text names a class of a user's own."""
+    """Whether a text names a class as "package.module:Class"."""
     return re.fullmatch(NAME, text) is not None
 
 
 def permissions(text: str) -> tuple[str, ...]:
-    """What a user may allow so that "a.b:C" is imported: its module, first, the name itself, or a package around it;
-    nothing where the text names no class."""
+    """The permissions that each suffice to import "a.b:C": its module (first), the name itself, or a parent package;
+    empty if the text names no class."""
     if not is_name(text):
         return ()
     module = text.partition(":")[0]
@@ -41,7 +41,7 @@ def permissions(text: str) -> tuple[str, ...]:
 
 
 def path(text: str) -> tuple[str, ...]:
-    """The same for the path of a program, of a folder with programs, or of one that is filled."""
+    """The permissions for the path of a program, of a folder with programs, or of a folder to write to: the path."""
     return (text,) if text else ()
 
 
@@ -52,12 +52,12 @@ def find_class(name: str, base: type, what: str) -> type:
     """The class that a name of the form "package.module:Class" stands for; its module is imported, nothing is called.
 
     Args:
-      name: also of a module in the working directory, which a console script does not search.
+      name: "package.module:Class"; modules in the working directory are found too.
       base: what it must be a subclass of.
-      what: the key or the kind of thing that the name is for, which begins the messages.
+      what: the key or the kind of thing that is named; begins the messages.
 
     Raises:
-      UserError: there is no such class, importing its module fails, or the class lacks something.
+      UserError: the class does not exist, importing its module fails, or an abstract method is not defined.
     """
     if not is_name(name):
         raise UserError(f"{what} {name!r} cannot be found: a class of your own is written package.module:Class.")
@@ -84,9 +84,9 @@ def place_of(thing: Any) -> str:
 
 
 def _import(name: str, what: str) -> ModuleType:
-    if name.partition(".")[0] in OURS_TOP:  # ours: whatever goes wrong is our fault, and loud
+    if name.partition(".")[0] in OURS_TOP:  # our own error: do not convert it
         return importlib.import_module(name)
-    if os.getcwd() not in sys.path:  # not before somebody has vouched for what lies there
+    if os.getcwd() not in sys.path:  # only now, after the name was checked
         sys.path.append(os.getcwd())
     _imported.add(name)
     try:
@@ -105,9 +105,9 @@ def _import(name: str, what: str) -> ModuleType:
 
 
 def fault(error: BaseException) -> str | None:
-    """Where code that a user has named went wrong: "mine.py, line 12, in _step: KeyError: 'x'"; None if it did not.
+    """Locates an error in a user's code: "mine.py, line 12, in _step: KeyError: 'x'"; None if it is not from there.
 
-    An exception is of that code if it was raised there, or in a library that was called from there.
+    An exception belongs to a user's code if it was raised there, or in a library called from there.
     """
     owners = [_owner(frame) for frame, _ in traceback.walk_tb(error.__traceback__)]
     ends = [owner for owner in owners if owner != LIBRARY]
@@ -127,7 +127,7 @@ def _owner(frame: FrameType) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """The exception, with the last line of the user's that led to it."""
+    """The exception as text, with the last line of user code in its traceback."""
     first = (str(error).strip() or "no message").splitlines()[0]
     text = f"{type(error).__name__}: {first}"
     places = [each for each in traceback.walk_tb(error.__traceback__) if _owner(each[0]) in (NAMED, OTHER)]
@@ -139,5 +139,5 @@ def _told(error: BaseException) -> str:
 
 
 def _shown(file: str) -> str:
-    """A path, from the working directory if it lies there."""
+    """A path, relative to the working directory if it lies in it."""
     return str(Path(file).relative_to(Path.cwd())) if Path(file).is_relative_to(Path.cwd()) else file

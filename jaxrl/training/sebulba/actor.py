@@ -17,8 +17,7 @@ from jaxrl.training.sebulba.pipeline import Closed, Pipeline
 from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import Storage
 from jaxrl.training.state import Acting, HostLanes, is_sound
-from jaxrl_envs.host.faults import explained
-from jaxrl_envs.host.game import EngineError, IllegalAction
+from jaxrl_envs.host.game import EngineError, IllegalAction, engine_failure
 
 ENGINE_SEED = 0  # games are loaded, with streams of their own
 SUSPECT = 1e3  # weights of a sound network are smaller
@@ -79,7 +78,7 @@ class ActorThread(threading.Thread):
         except Closed:
             pass
         except EngineError as error:
-            self._pipeline.fail(explained(error, self._programs.setup.env.id, self._first_lane))
+            self._pipeline.fail(engine_failure(error, self._programs.setup.env.id, self._first_lane))
         except BaseException as error:  # also SystemExit and the like: an uncaught one would go unnoticed
             self._pipeline.fail(error)
         finally:

@@ -25,8 +25,7 @@ from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.state import HostLanes, TrainState
 from jaxrl.training.timers import Timers
 from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.faults import explained
-from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, HostGame, make_buffers
+from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, HostGame, engine_failure, make_buffers
 from jaxrl_envs.shared.errors import UserError
 
 
@@ -203,7 +202,7 @@ def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
             try:
                 parts.append(_Beginning(setup, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
             except EngineError as error:
-                wrong = explained(error, setup.game.id, setup.lanes_before + share.start)
+                wrong = engine_failure(error, setup.game.id, setup.lanes_before + share.start)
                 wrong.__cause__ = error
                 break
     distributed.raise_together(wrong)

@@ -15,8 +15,8 @@ def needs(peer: str) -> None:
 
 
 def test_a_peer_that_is_missing_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(peers.PACKAGES, "nobody", (("no_such_package",), "pip install nobody"))
-    assert peers.missing("nobody") == "nobody: not installed (pip install nobody)"
+    monkeypatch.setitem(peers.PACKAGES, "absent", (("no_such_package",), "pip install absent"))
+    assert peers.missing("absent") == "absent: not installed (pip install absent)"
 
 
 def test_openspiel_decisions_are_counted_exactly():

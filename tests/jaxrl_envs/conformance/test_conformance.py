@@ -15,8 +15,7 @@ from jaxrl.config import command_check as check_command
 from jaxrl.config import command_options
 from jaxrl.config.command_check import parse_options
 from jaxrl_envs import conformance
-from jaxrl_envs.conformance import check, probe
-from jaxrl_envs.conformance.checks import CHECKS
+from jaxrl_envs.conformance import CHECKS, check, probe
 from jaxrl_envs.contract.env import ClickArea, Env
 from jaxrl_envs.contract.wrappers import AutoReset
 from jaxrl_envs.shared.display import svg
@@ -361,7 +360,7 @@ def test_a_game_that_wrongly_says_that_nothing_is_hidden():
     assert "sees something of .owner that is hidden from the seat to move" in report.failures["hidden_information"]
 
 
-def test_what_nobody_sees_is_named_where_nothing_is_said_to_be_hidden():
+def test_unseen_leaves_of_a_perfect_information_game_are_named():
     class Timed(Corridor):
         perfect_information = True
 

@@ -1,4 +1,4 @@
-"""Teams: whoever holds a side holds all its seats, and everything that counts games counts sides."""
+"""Teams: the player of a side holds all its seats, and everything that counts games counts sides."""
 
 from __future__ import annotations
 

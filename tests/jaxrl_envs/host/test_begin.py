@@ -1,4 +1,4 @@
-"""Games of a pool that begin one by one and stay as they ended: for matches of so many games and no more."""
+"""Games of a pool that begin one by one and stay as they ended: for matches with a fixed number of games."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_games_without_a_successor():
         with pytest.raises(ValueError, match="game 1 is over"):
             pool.send([5], [1])
         pool.next_controllers[:] = [[0, 0], [-1, 0], [-1, -1]]
-        pool.begin([0, 1], rows)  # nobody outside is asked in game 0: it is ready when it has ended
+        pool.begin([0, 1], rows)  # no outside seat is asked in game 0: it is ready when it has ended
         assert sorted(pool.recv(2)) == [0, 1] and pool.num_ready == 0
         assert rows.terminated[0] and rows.length[0] >= 5 and rows.opening[0].sum() == 0 and not rows.rewards[0].any()
         assert not rows.terminated[1] and rows.length[1] == 0 and rows.info[1, 1] == 1  # its second episode

@@ -148,7 +148,7 @@ def test_a_game_by_hand():
         pool.recv()
         assert out.terminated[0] and not out.truncated[0]
         assert out.rewards[0].tolist() == [1.0, -1.0]
-        assert (out.length[0], out.final_player[0]) == (5, 0)  # the last one to act: nobody is asked any more
+        assert (out.length[0], out.final_player[0]) == (5, 0)  # the last one to act: no seat is asked any more
         assert out.stats[0].tolist() == [[3.0, 1.0], [2.0, 0.0]]
         assert out.info[0].tolist() == [5, 0]  # of the ended game
         final = out.final_observation[0].reshape(9, 2)

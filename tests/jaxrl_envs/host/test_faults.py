@@ -135,7 +135,7 @@ def test_every_feature_is_checked(wrong):
 
 
 def test_a_mask_that_contradicts_legal_later_is_the_engines_fault():
-    """Not the fault of whoever believed the mask; where both refuse an action it is."""
+    """An engine error, not an error of the caller that trusted the mask; if both reject it, it is the caller's."""
 
     def forget(board, action):
         board.legal = lambda action: action != 4

@@ -1,4 +1,4 @@
-"""Matches of live games in a pool: the same results as of whole states, whoever is ready first."""
+"""Matches of live games in a pool: the same results as of whole states, in any order of completion."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def in_turn(params, memory, state, key):
 
 
 def test_a_game_that_asks_all_at_once_is_recorded_too():
-    """Everybody acts, and remembers by himself: two who count from different numbers, and a bot."""
+    """All seats act, each with its own memory: two players that count from different numbers, and a bot."""
     env = Throwing()
     players = [
         Player(str(first), in_turn, init=lambda params, state, seat, key, first=first: jnp.int32(first))

@@ -1,4 +1,4 @@
-"""Driving by hand: a person's controls many times a second, while agents decide at the pace of the game. No jax.
+"""Driving by hand: a person controls a seat many times a second, agents decide at the pace of the game. No jax.
 
 A game offers it in a module `driving` beside its rules:
 
@@ -41,7 +41,7 @@ class Driven(Protocol):
 
     def frame(self, state: Any, controls: Any) -> tuple[Any, Any]:
         """(state, f32[P, C]) -> the state a frame later, and what of it is drawn, f32[N]: seconds of play, how often
-        play has begun anew, whether the match is over; for every body of the scene x, y, z, its turn as a quaternion
+        play has restarted, whether the match is over; for every body of the scene x, y, z, its turn as a quaternion
         x, y, z, w, whether it is gone; a tank for every seat, of 100; for every spot of the scene whether it is there.
         """
 

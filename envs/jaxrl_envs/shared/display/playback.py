@@ -5,7 +5,7 @@ A game offers what it has in a module `playback` beside its rules, all of it opt
     SUFFIXES                            how names of its recordings end, and what they are in words, if nothing else is
                                         called so
     fits(name, first) -> bool           whether a file of that name is a recording of its own; `first`: the JSON object
-                                        of its first line, {} where that is none
+                                        of its first line, {} if it is not one
     games(path) -> list[str]            what the recorded games of such a file are called
     play(path, number) -> Playback      one of them
     mark(env, before, after) -> str     what a step is worth a sign on the timeline for, a word or two; "" for nothing
@@ -28,7 +28,7 @@ class PlaybackMoment(NamedTuple):
 
     at: int  # the first frame that shows it
     words: str
-    seat: int = -1  # who did it, -1: nobody in particular
+    seat: int = -1  # who did it, -1: no particular seat
     mark: str = ""  # for the timeline
 
 

@@ -16,7 +16,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, durations: Sequence[float]) -> Clock:
-        """The clock of frames that last so many seconds."""
+        """The clock of frames with the given durations in seconds."""
         starts, now = [], 0.0
         for duration in durations:
             starts.append(now)
