@@ -23,9 +23,7 @@ class Final(NamedTuple):
     terminated: jax.Array  # bool[]
     truncated: jax.Array  # bool[]
     illegal_action: jax.Array  # bool[]
-    privileged: (
-        PyTree  # `Env.privileged` of the stepped state for its current_player; None: the game does not support it
-    )
+    privileged: PyTree  # `Env.privileged` of the stepped state for its current_player; None: not supported
     stats: dict[str, jax.Array]  # env.episode_stats, f32[P] each; meaningful where the game is over
     came_true: CameTrue | None = None  # `Env.came_true` of the step, where it is requested
 
@@ -50,8 +48,8 @@ class AutoReset:
     step, whether or not a game ended there. With the default `Env.reset` that is a full deal per lane and step. A game
     with an expensive deal overrides `reset` and prepares its next deal in small portions within `step`, so that the
     reset itself is a few selects. A lane's result never depends on what other lanes do, but its time may: a loop in
-    `reset` runs until every lane is through. Skull King's has one that completes a deal interrupted by an illegal action; in legal
-    play it costs one "any lane?" reduction per step.
+    `reset` runs until every lane is through. Skull King's has one that completes a deal interrupted by an illegal
+    action; in legal play it costs one "any lane?" reduction per step.
     """
 
     def __init__(self, env: Env, *, settles: bool = False):

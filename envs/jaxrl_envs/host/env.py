@@ -2,8 +2,8 @@
 
 The state of a game is its saved bytes. A step passes whole states to the engine and gets whole states back, all
 randomness comes from the key, and the engine keeps no state in between. So `vmap`, `scan`, search, evaluation,
-tournaments and the conformance suite work as with a compiled game, which an ordered callback to an engine with a memory would not
-allow. `HostPool` (`jaxrl_envs.host.bridge`) is the fast way to play many games.
+tournaments and the conformance suite work as with a compiled game, which an ordered callback to a stateful engine would
+not allow. `HostPool` (`jaxrl_envs.host.bridge`) is the fast way to play many games.
 """
 
 from __future__ import annotations
