@@ -112,7 +112,7 @@ cdef class HostPool(PoolOrders):
     def begin(self, games, into, states=None):
         """Asynchronous mode: lets games begin their next episodes, with `next_controllers`, and returns at once.
 
-        They are received as if they had been sent, with their first question or, if nobody outside is asked, their end.
+        They are received as if they had been sent, with their first question or, if no outside seat is asked, their end.
 
         Args:
           games: i32[n], distinct, none of them in play.
@@ -138,7 +138,7 @@ cdef class HostPool(PoolOrders):
                 if code != 0:
                     raise self._fail(numbers[i], code)
         if self.core.keep[0] is not bound:
-            self._require_idle(self._all(), None)  # else threads would write where nobody looks
+            self._require_idle(self._all(), None)  # else threads would write into the old buffers
             self._aim(0, bound, 0)
         if n:
             self.core.push(&numbers[0], n, BEGIN)

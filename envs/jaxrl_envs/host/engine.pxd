@@ -9,8 +9,8 @@ Two threads never work on the same game at the same time, but on different games
 games share must not be written after the engine was made.
 
 A game asks one seat at a time, unless it is `simultaneous`: then it asks all seats at once and has the four methods that
-name a seat (`step_all`, `seat_bot`, `seat_legal`, `seat_mask`) in the place of `step`, `bot`, `legal`, `mask`; nobody calls
-its `player`.
+name a seat (`step_all`, `seat_bot`, `seat_legal`, `seat_mask`) in the place of `step`, `bot`, `legal`, `mask`; its
+`player` is never called.
 
 Randomness. Every game has its own counter-based streams: their key comes from (seed, slot, episode) only, slot =
 first_slot + number of the game. So results depend neither on threads, nor on the batch, nor on the order of arrival.
@@ -65,7 +65,7 @@ cdef class Engine:
     # All that is drawn later, by the next `start` too, comes from new streams of this seed. The present position and
     # the episode counter stay, and so does what was drawn for the whole episode (a style of play, the order of a deck).
     cdef void reseed(self, Py_ssize_t game, u64 seed) noexcept nogil
-    # Draws anew what `seat` cannot see of a position, for a search that plays it on: what bots keep to themselves. The
+    # Redraws what `seat` cannot see of a position, for a search that plays it on: the private state of bots. The
     # default does nothing; asked of games of perfect information alone.
     cdef void permute(self, Py_ssize_t game, int seat, u64 seed) noexcept nogil
     # The error code > 0 of a call above that returns nothing, 0 if there was none; asked once after each game's turn.

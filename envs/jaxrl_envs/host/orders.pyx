@@ -67,7 +67,7 @@ cdef Bound bind(into, Engine engine, Py_ssize_t rows):
 
 
 cdef inline int first_illegal(Core core, Engine engine, Py_ssize_t game, const int* actions) noexcept nogil:
-    """The first place of i32[1] or i32[P] whose action cannot be the answer of its seat; -1 if there is none.
+    """The first index into i32[1] or i32[P] with an impossible answer of its seat; -1 if all are possible.
 
     What is said for seats that bots hold in a simultaneous game is not looked at.
     """
@@ -254,7 +254,7 @@ cdef class PoolOrders:
         return "its mask and its legal() do not agree"
 
     cdef str _not_finite(self, Py_ssize_t game):
-        """What the row of a game holds that nobody can learn from."""
+        """A sentence about the first non-finite value in a game's row."""
         for name in FINITE:
             row = self._row(game, name)
             for place in np.argwhere(~np.isfinite(row)).tolist():

@@ -29,7 +29,7 @@ cdef enum:
     NOT_FINITE = -2
     NO_LEGAL_ACTION = -3
     NO_SUCH_SEAT = -4
-    SKIPPED_LIMIT = 1000  # so many games in a row that end before anybody is asked are an error
+    SKIPPED_LIMIT = 1000  # games in a row that end before a seat is asked that count as an error
 
 
 cdef void* at(array):
@@ -51,7 +51,7 @@ cdef inline u64 seed_of(const unsigned int* seeds, Py_ssize_t i) noexcept nogil:
 
 
 cdef int write(Engine engine, Py_ssize_t game, Rows* out, Py_ssize_t i, int last) noexcept nogil:
-    """Row i from a game; `last`: the seat that acted last, for an end after which nobody is asked."""
+    """Row i from a game; `last`: the seat that acted last, for an end after which no seat is asked."""
     cdef int code
     cdef Py_ssize_t seats = engine.num_players, stats = engine.num_players * engine.num_stats
     cdef Py_ssize_t asked = num_asked(engine), features = asked * engine.num_features
@@ -309,7 +309,7 @@ def play_on_states(
 
 
 def permute_states(Engine engine, blobs, seats, seeds, output):
-    """u8[B, S]: states (u8[B, S]) with what seats (i32[B]) cannot see drawn anew from u32[B, 2]."""
+    """u8[B, S]: states (u8[B, S]) with what seats (i32[B]) cannot see redrawn from u32[B, 2]."""
     cdef const unsigned char* blob = <const unsigned char*>at(blobs)
     cdef const int* seat = <const int*>at(seats)
     cdef const unsigned int* seed = <const unsigned int*>at(seeds)

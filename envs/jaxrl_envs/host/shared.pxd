@@ -14,11 +14,11 @@ cdef extern from "<pthread.h>" nogil:
 
 cdef enum:
     # What a game is queued for: an action, its next episode (RESTART, BEGIN: with the controllers that wait for it;
-    # BEGIN: nobody waits, it is ready as after an action), or only to write its row.
+    # BEGIN: no thread waits, it is ready as after an action), or only to write its row.
     STEP, START, RESTART, BEGIN, SHOW
     IDLE = 0
     BUSY = 1  # queued, being played, or ready and not yet fetched
-    UNASKED_LIMIT = 1000  # so many games in a row without a question to an outside seat are an error
+    UNASKED_LIMIT = 1000  # games in a row without a question to an outside seat that count as an error
     NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
     NO_SUCH_SEAT = -2
     NOT_FINITE = -3

@@ -53,7 +53,7 @@ cdef int choose(Core core, Engine engine, Py_ssize_t game, const int* given, int
 
 
 cdef inline bint outside_asked(Core core, Engine engine, Py_ssize_t game, int seat) noexcept nogil:
-    """Whether the seat asked, or in a simultaneous game any seat, is held by nobody in the engine."""
+    """Whether the seat asked, or in a simultaneous game any seat, is held from outside of the engine."""
     cdef signed char* held = core.controllers + game * engine.num_players
     if not engine.simultaneous:
         return held[seat] < 0
