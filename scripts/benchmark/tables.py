@@ -27,7 +27,7 @@ def rates(title: str, results: Sequence[Speed]) -> str:
 
 
 def published(found: Sequence[dict[str, Any]]) -> str:
-    """Our games per second over published figures; nothing if there are none."""
+    """Our games per second over published figures, or nothing without published ones."""
     if not found:
         return ""
     rows = [
