@@ -44,7 +44,7 @@ class LeagueConfig(Section):
         minimum=1,
     )
     self_play: float = option(
-        0.25, "share of the games against itself, if self is listed; 1 if nobody else is", above=0.0, maximum=1.0
+        0.25, "share of the games against itself, if self is listed; 1 if it alone is", above=0.0, maximum=1.0
     )
     snapshots: int = option(
         0, "places for frozen policies and best responses; the oldest is overwritten, not met while it waits", minimum=0

@@ -165,7 +165,7 @@ class Sitting:
         self._screen.print(Text(sentence, "yellow"))
 
     def _help(self) -> None:
-        hint = f"what {self._adviser.name} would do" if self._adviser else "nobody here can give one"
+        hint = f"what {self._adviser.name} would do" if self._adviser else "no player here can give one"
         for word, meaning in (
             ("a number or a name", "of an option: your action; the beginning of a name will do"),
             ("hint", hint),
@@ -183,7 +183,7 @@ class Sitting:
 
     def _hint(self, key: jax.Array) -> None:
         if self._adviser is None:
-            self._problem("nobody here can give a hint: play against a trained run, or a bot that knows the game.")
+            self._problem("no player here can give a hint: play against a trained run, or a bot that knows the game.")
             return
         with self._screen.status(f"{self._adviser.name} thinks"):
             action, odds, _ = self._game.advice(key)

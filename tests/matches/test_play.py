@@ -125,7 +125,7 @@ def test_rules_help_and_a_hint():
     assert "perfect would choose [0] take 1" in text  # of nine stones
     assert text.count("9 stones") == 2  # Enter alone shows them again
     assert "no text of its rules" in sit(TicTacToe(), 0, [None] * 2, ["rules"])[1]
-    assert "nobody here can give a hint" in sit(TicTacToe(), 0, [None] * 2, ["hint"])[1]
+    assert "no player here can give a hint" in sit(TicTacToe(), 0, [None] * 2, ["hint"])[1]
 
 
 def test_a_trained_policy_tells_its_probabilities():
@@ -136,7 +136,7 @@ def test_a_trained_policy_tells_its_probabilities():
     assert "run would choose [0] 70 %, [1] 20 %, [2] 10 %\n" in sit(env, 0, [policy] * 2, ["hint"], adviser=policy)[1]
 
 
-def test_hints_come_from_whoever_knows_the_game():
+def test_hints_come_from_a_player_that_knows_the_game():
     nim, plain = Nim(), TicTacToe()
     random = [bot_player(nim, "random")] * 2
     assert adviser_of(nim, random[0], random).name == "perfect"

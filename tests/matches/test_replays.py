@@ -42,7 +42,7 @@ def value_of(features):
 
 
 def counting(env):
-    """Plays at random, remembers how often its seat was asked, sees every step, and expects what nobody understands."""
+    """Plays at random, remembers how often its seat was asked, sees every step, and has arbitrary values."""
 
     def value(params, memory, state):
         def one(observation, memory):

@@ -140,7 +140,7 @@ class Windy(RockPaperScissors):
 
 
 def test_simultaneous_games_are_played_from_both_sides_of_the_same_start():
-    """Where the start decides, every deal is won once and lost once; where it is even, whoever plays better wins."""
+    """Where the start decides, every deal is won once and lost once; where it is even, the better player wins."""
     counting = Player(
         "in turn", lambda params, memory, state, key: (memory % 3, memory + 1), init=lambda *_: jnp.int32(1)
     )  # paper, scissors, rock

@@ -103,7 +103,7 @@ def test_a_tournament_of_players_with_memories():
 
 
 def test_live_games_keep_memories_too():
-    """By lane and seat, begun anew with each game; one player holds one seat, or in Signals two."""
+    """By lane and seat, begun again with each game; one player holds one seat, or in Signals two."""
     env = Remote(opening=True)
 
     def stones(state):

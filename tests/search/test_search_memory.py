@@ -70,7 +70,7 @@ def counting_network() -> Network:
 
 
 def states(numbers: list[int]) -> InTurnState:
-    """Games after so many decisions of both seats."""
+    """Games after this many decisions of both seats."""
     env = InTurn()
     state = jax.vmap(env.init)(keys_of(len(numbers)))
     number = jnp.array(numbers)

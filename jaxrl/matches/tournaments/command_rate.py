@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _scale(args: argparse.Namespace, field: FoundPlayers, path: Path, stamp: dict[str, str]) -> RatingScale:
-    """The scale in the file. If there is none it begins with the one that comes with the project, or with the anchors.
+    """The scale in the file. Without a file it begins with the one that comes with the project, or with the anchors.
 
     Raises:
       UserError: it is of another game, or the command line asks for another one.
