@@ -1,8 +1,7 @@
 """The command line: `jaxrl <command> …`.
 
-Options of a command stand in `jaxrl.config.command_options`; the module that runs it is imported only when it runs, so
-that help and completion start no jax. Mistakes of the user (`UserError`) end in one
-sentence on stderr and exit code 2.
+A command is a module in the room of what it does (`Command`), and a line in `COMMANDS`. Help and completion start no
+jax. Mistakes of the user (`UserError`) end in one sentence on stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn, Protocol, cast
 
 import jaxrl
 from jaxrl import xla
-from jaxrl.config import command_options
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest, printable
@@ -48,124 +46,62 @@ ONE = "one"  # plays one game at a time, on one device
 CORES = "cores"  # spreads its games over all cores
 OWN = "own"  # the module chooses (`xla.prepare_training`)
 
-
-class Command(NamedTuple):
-    """One subcommand."""
-
-    module: str  # with its `main`, imported when the command runs
-    help: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    devices: str = ONE
-    game: str = ""  # the argument that names its game, where no configuration does
-    starts: tuple[str, ...] = ()  # other commands that it starts: what begins with one of them is theirs
-
-
-COMMANDS = {
-    "train": Command(
-        "jaxrl.training.command_train",
-        "train an agent: `jaxrl train --config skull_king_cpu`",
-        command_options.train,
-        OWN,
-    ),
-    "launch": Command(
-        "jaxrl.training.command_launch",
-        "train in several processes: `jaxrl launch -n 2 train …`",
-        command_options.launch,
-        OWN,
-        starts=("train", "resume"),
-    ),
-    "resume": Command(
-        "jaxrl.training.command_resume", "continue a run exactly where it stopped", command_options.resume, OWN
-    ),
-    "evaluate": Command(
-        "jaxrl.matches.command_evaluate",
-        "play a run against every bot, or against another run",
-        command_options.evaluate,
-        CORES,
-    ),
-    "tournament": Command(
-        "jaxrl.matches.tournaments.command_tournament",
-        "play a round robin: win matrix, ratings, heat map",
-        command_options.tournament,
-        CORES,
-    ),
-    "rate": Command(
-        "jaxrl.matches.tournaments.command_rate",
-        "add runs to the rating scale of their game, or print it",
-        command_options.rate,
-        CORES,
-    ),
-    "exploit": Command(
-        "jaxrl.training.command_exploit",
-        "train best responses to a run: approximate exploitability",
-        command_options.exploit,
-        OWN,
-    ),
-    "distill": Command(
-        "jaxrl.training.imitation.command_distill", "teach a run's network what a search finds", command_options.distill
-    ),
-    "imitate": Command(
-        "jaxrl.training.imitation.command_imitate",
-        "teach a network to play as in recorded games",
-        command_options.imitate,
-    ),
-    "play": Command("jaxrl.matches.command_play", "sit at the table with a trained agent", command_options.play),
-    "serve": Command(
-        "jaxrl.serve.command", "open a web page to play, watch, and look at runs and replays", command_options.serve
-    ),
-    "film": Command(
-        "jaxrl.matches.recording.command_film", "write a game as an animated picture", command_options.film
-    ),
-    "export": Command("jaxrl.players.command_export", "write a policy file for inference", command_options.export),
-    "check": Command(
-        "jaxrl.config.command_check", "test whether a game keeps the contract", command_options.check, game="env"
-    ),
-    "verify": Command(
-        "jaxrl.config.command_verify", "replay recorded games against the rules", command_options.verify, game="game"
-    ),
-    "ablate": Command(
-        "jaxrl.training.command_ablate",
-        "train without each part of a reward: what it is worth",
-        command_options.ablate,
-        OWN,
-    ),
-    "compare": Command(
-        "jaxrl.diagnose.command_compare",
-        "quality gate: is run B faster than run A, and as strong?",
-        command_options.compare,
-    ),
-    "diagnose": Command(
-        "jaxrl.diagnose.command_diagnose", "report where the time goes on this machine", command_options.diagnose, OWN
-    ),
-    "plan": Command(
-        "jaxrl.diagnose.command_plan",
-        "predict hours and cost, of a fleet of workers or on a graphics card",
-        command_options.plan,
-        OWN,
-    ),
-    "zoo": Command("jaxrl.zoo.command", "list and get the trained policies that come with jaxrl", command_options.zoo),
-    "games": Command(
-        "jaxrl.config.command_games", "list the games, and say how others are named", command_options.games
-    ),
-    "runs": Command(
-        "jaxrl.runs.command_runs", "list the runs: how far they are, how well they play", command_options.runs
-    ),
-    "status": Command(
-        "jaxrl.runs.command_status",
-        "say what a run is doing or how it ended, or list all of them",
-        command_options.status,
-    ),
-    "config": Command(
-        "jaxrl.config.command_config",
-        "explain every configuration key, or print a resolved configuration",
-        command_options.config,
-    ),
+COMMANDS = {  # name -> module, see `Command`
+    "train": "jaxrl.training.command_train",
+    "launch": "jaxrl.training.command_launch",
+    "resume": "jaxrl.training.command_resume",
+    "evaluate": "jaxrl.matches.command_evaluate",
+    "tournament": "jaxrl.matches.tournaments.command_tournament",
+    "rate": "jaxrl.matches.tournaments.command_rate",
+    "exploit": "jaxrl.training.command_exploit",
+    "distill": "jaxrl.training.imitation.command_distill",
+    "imitate": "jaxrl.training.imitation.command_imitate",
+    "play": "jaxrl.matches.command_play",
+    "serve": "jaxrl.serve.command",
+    "film": "jaxrl.matches.recording.command_film",
+    "export": "jaxrl.players.command_export",
+    "check": "jaxrl.config.command_check",
+    "verify": "jaxrl.config.command_verify",
+    "ablate": "jaxrl.training.command_ablate",
+    "compare": "jaxrl.diagnose.command_compare",
+    "diagnose": "jaxrl.diagnose.command_diagnose",
+    "plan": "jaxrl.diagnose.command_plan",
+    "zoo": "jaxrl.zoo.command",
+    "games": "jaxrl.config.command_games",
+    "runs": "jaxrl.runs.command_runs",
+    "status": "jaxrl.runs.command_status",
+    "config": "jaxrl.config.command_config",
 }
 
 
+class Command(Protocol):
+    """A module that is a command of `jaxrl`, in the room of what it does; importing it starts no jax.
+
+    Attributes:
+      HELP: what it does, in a line.
+      DEVICES: ONE (by default), CORES or OWN.
+      GAME: the argument that names its game, where no configuration does.
+      STARTS: other commands that it starts: words from one of them on are theirs.
+    """
+
+    HELP: str
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the options of the command."""
+
+    def main(self, args: argparse.Namespace) -> int:
+        """Runs the command; returns the exit code."""
+        ...
+
+
+def find_command(name: str) -> Command:
+    """The module of a command of ours."""
+    return cast(Command, importlib.import_module(COMMANDS[name]))
+
+
 def commands() -> dict[str, str]:
-    """What all commands do: ours, and those of games that have some, called as the game."""
-    found = {name: command.help for name, command in COMMANDS.items()}
+    """The help lines of all commands: ours, and those of games that have some, called as the game."""
+    found = {name: find_command(name).HELP for name in COMMANDS}
     return found | {id: registry.game_module(id, "commands").HELP for id in registry.games_with("commands")}
 
 
@@ -252,12 +188,12 @@ def _run(argv: list[str]) -> int:
         print(f"jaxrl {jaxrl.__version__}")
         return 0
     name, rest = argv[0], argv[1:]
-    known = commands()
+    known = [*COMMANDS, *registry.games_with("commands")]
     if name not in known:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
-    parser = Parser(prog=f"jaxrl {name}", description=known[name], allow_abbrev=False)
-    work = _prepare(parser, name, rest)
-    starts = COMMANDS[name].starts if name in COMMANDS else ()
+    parser = Parser(prog=f"jaxrl {name}", allow_abbrev=False)
+    command = _prepare(parser, name, rest)
+    starts = getattr(command, "STARTS", ())
     own = next((number for number, word in enumerate(rest) if word in starts), len(rest))
     try:
         args = parser.parse_intermixed_args(rest[:own])  # a.b=value may stand before and after options
@@ -265,25 +201,27 @@ def _run(argv: list[str]) -> int:
         return int(error.code or 0)
     args.words = rest[own:]
     _merge_overrides(args)
-    command = COMMANDS.get(name)
-    devices = command.devices if command else ONE
+    devices = getattr(command, "DEVICES", ONE)
     if devices != OWN:
         xla.set_devices(xla.cores() if devices == CORES else 1)
-    if command and (game := vars(args).get(command.game)):
+    if game := vars(args).get(getattr(command, "GAME", "")):
         with contextlib.suppress(UserError):  # the command will say what is wrong
             xla.prepare_game(game)
-    return int(work(args) or 0)
+    return int(command.main(args) or 0)
 
 
-def _prepare(parser: Parser, name: str, rest: list[str]) -> Callable[[argparse.Namespace], int | None]:
-    """Adds the options of a command to its parser; returns what it does."""
+def _prepare(parser: Parser, name: str, rest: list[str]) -> Command:
+    """The command that the words name, its options added to the parser."""
     if name in COMMANDS:
-        COMMANDS[name].add_options(parser)
-        return lambda args: importlib.import_module(COMMANDS[name].module).main(args)
-    parser.add_argument("command", help="what to do")
-    module = registry.game_module(name, "commands").module(rest[0] if rest else "")
-    module.add_arguments(parser)
-    return lambda args: module.main(args)
+        command = find_command(name)
+        parser.description = command.HELP
+    else:
+        group = registry.game_module(name, "commands")
+        parser.description = group.HELP
+        parser.add_argument("command", help="what to do")
+        command = group.module(rest[0] if rest else "")
+    command.add_options(parser)
+    return command
 
 
 def complete() -> None:
@@ -295,11 +233,11 @@ def complete() -> None:
     for name, help in commands().items():
         inner = each.add_parser(name, help=help)
         if name in COMMANDS:
-            COMMANDS[name].add_options(inner)
+            find_command(name).add_options(inner)
             continue
         module, words = registry.game_module(name, "commands"), inner.add_subparsers()
         for word in module.COMMANDS:
-            module.module(word).add_arguments(words.add_parser(word))
+            module.module(word).add_options(words.add_parser(word))
     argcomplete.autocomplete(parser)
 
 

@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from jaxrl import cli
-from jaxrl.config import command_config as keys
+from jaxrl.config import describe as keys
 from jaxrl_envs.contract import registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,13 +94,13 @@ def _commands() -> str:
     for name, help in cli.commands().items():
         parser = cli.Parser(prog=f"jaxrl {name}", description=help, allow_abbrev=False)
         if name in cli.COMMANDS:
-            cli.COMMANDS[name].add_options(parser)
+            cli.find_command(name).add_options(parser)
             parsers.append(parser)
             continue
         module = registry.game_module(name, "commands")
         for word in module.COMMANDS:
             parsers.append(cli.Parser(prog=f"jaxrl {name} {word}", allow_abbrev=False))
-            module.module(word).add_arguments(parsers[-1])
+            module.module(word).add_options(parsers[-1])
     return "\n\n".join(f"## {each.prog}\n\n```text\n{each.format_help().rstrip()}\n```" for each in parsers)
 
 

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import argparse
 import ast
+from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
-from jaxrl_envs.conformance import CHECKS, CheckResult, check
+from jaxrl.config import command_line as arguments
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
+
+HELP = "test whether a game keeps the contract"
+GAME = "env"  # the argument that names its game
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl check`."""
+    parser.add_argument("env", help="a registered game, LIBRARY:NAME, or your own package.module:Class")
+    parser.add_argument("options", nargs="*", metavar="option=value", help="options of the game")
+    parser.add_argument("--games", type=arguments.whole, default=16, help="random games to play (default %(default)s)")
+    parser.add_argument(
+        "--seed", type=arguments.seed, default=0, help="of all randomness in the checks (default %(default)s)"
+    )
+    parser.add_argument(
+        "--max-steps", type=arguments.whole, default=5000, help="limit of a random game (default %(default)s)"
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="run this check alone; repeatable")
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the report; 0 if the game fulfils the contract, else 1. Raises UserError for a bad request."""
+    from jaxrl_envs.conformance import CHECKS, CheckResult, check
+
     if args.games < 1 or args.max_steps < 1:
         raise UserError("--games and --max-steps must be at least 1")
     env = registry.make(args.env, **parse_options(args.options))

@@ -1,145 +1,26 @@
-"""`jaxrl config`: every configuration key, or a resolved configuration with the origin of its values."""
+"""`jaxrl config`."""
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
-import typing
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from argparse import ArgumentParser, Namespace
 
-import yaml
+from jaxrl.config import command_line as arguments
 
-from jaxrl.config import Config, load, presets, to_dict
-from jaxrl.config.curriculum import CHANGING, Until
-from jaxrl.games import make_stages
-from jaxrl_envs.contract import registry
-from jaxrl_envs.shared.errors import UserError
-from jaxrl_envs.shared.options import default_of, limits_of, to_tree, type_name
-from jaxrl_envs.shared.section import Schedule
+HELP = "explain every configuration key, or print a resolved configuration"
 
 
-class Section(NamedTuple):
-    """The keys of one section of a configuration."""
-
-    title: str  # "run: keys"
-    doc: str
-    rows: list[tuple[str, str, str]]  # dotted key; type, default and range; documentation
-
-
-def sections() -> Iterator[Section]:
-    """Every section of a configuration, in order."""
-    hints = typing.get_type_hints(Config)
-    for field in dataclasses.fields(Config):
-        kind, doc = hints[field.name], limits_of(field).doc
-        listed = typing.get_origin(kind) in (tuple, list)
-        inner = typing.get_args(kind)[0] if listed else kind
-        path = f"{field.name}[]" if listed else field.name
-        section = inner if listed else default_of(field)
-        whole = (path, f"{type_name(kind)} = {_default(default_of(field))}", doc)
-        rows = _rows(inner() if listed else section, path) if dataclasses.is_dataclass(section) else [whole]
-        yield Section(f"{field.name}: {'a list, each with' if listed else 'keys'}", doc, rows)
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl config`."""
+    help = "print this configuration, complete, with the origin of each value"
+    arguments.config(parser, help, "preset", metavar="PRESET", nargs="?")
+    arguments.config(parser, "the same", metavar="PRESET")
+    arguments.allow(parser)
+    parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
+    arguments.overrides(parser, "changes to the configuration", "key.key=value")
 
 
-def options_of(game: str) -> Iterator[Section]:
-    """The options of a game, and its own section if it has one."""
-    rows = [
-        (f"env.options.{name}", f"{type_name(kind)} = {_default(default)}", doc)
-        for name, (kind, default, doc) in registry.options_of(game).items()
-    ]
-    yield Section("env.options: keys", f"options of {game}", rows)
-    if (section := registry.section_of(game)) is not None:
-        yield Section(f"{game}: keys", f"settings of the engine of {game}", _rows(section(), game))
+def main(args: Namespace) -> int:
+    """Runs `jaxrl config`."""
+    from jaxrl.config import describe
 
-
-def describe() -> str:
-    """Every key with its type, allowed values, default and documentation, one block per section."""
-    blocks = []
-    for title, doc, rows in sections():
-        width = max(len(path) for path, *_ in rows)
-        lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
-        blocks.append("\n".join([f"{title}  # {doc}", *lines]))
-    return "\n\n".join([*blocks, *mappings()])
-
-
-def mappings() -> tuple[str, str]:
-    """What may stand in several places: a schedule, a stage of the curriculum."""
-    return (
-        f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}.",
-        f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and, unless it "
-        f"is the last one, until, a mapping: {_parts(Until)}.",
-    )
-
-
-def _parts(section: type) -> str:
-    """The keys of a mapping that may stand in several places, in a sentence."""
-    return "; ".join(f"{field.name} ({limits_of(field).doc})" for field in dataclasses.fields(section))
-
-
-def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
-    """(dotted key, type and default and range, documentation) of each key of one section."""
-    rows = []
-    hints = typing.get_type_hints(type(default))
-    for field in dataclasses.fields(default):
-        kind, here, limits = hints[field.name], f"{path}.{field.name}", limits_of(field)
-        value = getattr(default, field.name)
-        if dataclasses.is_dataclass(kind) and kind is not Schedule:
-            rows += [(row, text, f"{limits.doc}: {doc}") for row, text, doc in _rows(value, here)]
-            continue
-        allowed = f"  ({limits.range_text()})" if limits.range_text() else ""
-        rows.append((here, f"{type_name(kind)} = {_default(value)}{allowed}", limits.doc))
-    return rows
-
-
-def _default(value: Any) -> str:
-    text = yaml.safe_dump(to_tree(value), default_flow_style=True, sort_keys=False, width=1000)
-    return text.replace("\n...", "").strip()
-
-
-def origins(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """What lies over the defaults, (origin, mapping) each: the bases of a configuration, itself, the command line."""
-    over = presets.layers(presets.find(name), overrides) if name else []
-    return [
-        *((layer.path.name, layer.tree) for layer in over),
-        ("command line", presets.apply_overrides({}, overrides)),
-    ]
-
-
-def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str = "") -> list[str]:
-    """The lines of a configuration as YAML, each value that some layer has set with its origin as a comment.
-
-    Args:
-      tree: the whole configuration.
-      over: (origin, the same part of a layer), the last one counts.
-      indent: of these lines.
-    """
-    lines = []
-    for key, value in tree.items():
-        under = [(origin, part[key]) for origin, part in over if isinstance(part, dict) and key in part]
-        parts = isinstance(value, dict) and bool(value)
-        single = bool(under) and not (parts and isinstance(under[-1][1], dict))  # a number may stand for a schedule
-        origin = f"  # {under[-1][0]}" if single else ""
-        if parts:
-            lines += [f"{indent}{key}:{origin}", *resolved(value, [] if single else under, indent + "  ")]
-        else:
-            lines.append(f"{indent}{key}: {_default(value)}{origin}")
-    return lines
-
-
-def main(args: argparse.Namespace) -> int:
-    """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
-    if args.env:
-        for number, section in enumerate(options_of(args.env)):
-            print("\n" * (number > 0) + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in section.rows))
-    elif args.preset or args.config or args.overrides:
-        name, overrides = args.config or args.preset, args.overrides
-        if args.preset and "=" in args.preset:  # the first override
-            name, overrides = args.config, [args.preset, *overrides]
-        elif args.preset and args.config:
-            raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
-        config = load(name, overrides, args.allow)
-        make_stages(config)  # says what does not fit the game
-        print("\n".join(resolved(to_dict(config), origins(name, overrides))))
-    else:
-        print(describe())
-    return 0
+    return describe.main(args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 
 from jaxrl_envs.contract import registry
 
@@ -12,6 +13,13 @@ other games (train, check and all other commands take them as env.id):
   gymnax:NAME           a game of gymnax, e.g. gymnax:CartPole-v1 (the same extra)
   my_file:MyGame        your own class in my_file.py; `jaxrl check my_file:MyGame` tests it
 options of a game: jaxrl config --env ID"""
+
+
+HELP = "list the games, and say how others are named"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """`jaxrl games` has no options."""
 
 
 def main(args: argparse.Namespace) -> int:

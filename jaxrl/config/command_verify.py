@@ -5,10 +5,20 @@ from __future__ import annotations
 import argparse
 import functools
 import time
+from argparse import ArgumentParser
 
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.golden import verify
+
+HELP = "replay recorded games against the rules"
+GAME = "game"  # the argument that names its game
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl verify`."""
+    parser.add_argument("game", nargs="?", help="a registered game, e.g. skull_king")
+    parser.add_argument("file", nargs="*", help="its recordings: JSON lines, plain or .gz")
 
 
 def main(args: argparse.Namespace) -> int:

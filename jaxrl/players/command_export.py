@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 from pathlib import Path
 
-from jaxrl.matches.policy_agreement import count_equal_choices
-from jaxrl.matches.remote import is_remote
-from jaxrl.players.export import load_policy, save_policy
-from jaxrl.runs.directory import load_run
+from jaxrl.config import command_line as arguments
+
+HELP = "write a policy file for inference"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl export`."""
+    arguments.run(parser)
+    arguments.allow(parser)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
+    arguments.checkpoint(parser)
+    parser.add_argument("--seed-index", type=arguments.whole, default=0, help="which seed of a run with several")
+    parser.add_argument("--half", action="store_true", help="weights in half precision; says what that costs")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
+    from jaxrl.matches.policy_agreement import count_equal_choices
+    from jaxrl.matches.remote import is_remote
+    from jaxrl.players.export import load_policy, save_policy
+    from jaxrl.runs.directory import load_run
+
     run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
     save_policy(path, run, args.seed_index, half=args.half)

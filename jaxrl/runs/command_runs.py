@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from jaxrl.diagnose.tables import count, table
 from jaxrl.runs import status
 from jaxrl.runs.status import Status
 from jaxrl_envs.shared.errors import printable
+
+HELP = "list the runs: how far they are, how well they play"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl runs`."""
+    parser.add_argument("folder", nargs="?", default="runs", help="where the runs are (default: runs)")
 
 
 def main(args: argparse.Namespace) -> int:

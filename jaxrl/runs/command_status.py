@@ -7,14 +7,26 @@ import dataclasses
 import datetime
 import json
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxrl.config import command_line as arguments
 from jaxrl.diagnose.tables import count
 from jaxrl.runs import command_runs, status
 from jaxrl.runs.folder import find_folder
 from jaxrl.runs.status import Status
 from jaxrl_envs.shared.errors import UserError, printable
+
+HELP = "say what a run is doing or how it ended, or list all of them"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl status`."""
+    action = parser.add_argument("run", nargs="?", help="a run's folder or name (default: a table of all)")
+    arguments.completed(action, arguments.run_names)
+    parser.add_argument("--directory", default="runs", help="where the runs are (default: runs)")
+    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")
 
 
 def main(args: argparse.Namespace) -> int:

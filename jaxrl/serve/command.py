@@ -8,12 +8,12 @@ import ipaddress
 import secrets
 import socket
 import tempfile
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxrl import config as configs
-from jaxrl import xla
-from jaxrl.runs.directory import enable_compilation_cache
+from jaxrl.config import command_line as arguments
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
@@ -24,8 +24,33 @@ PACKAGES = ("starlette", "uvicorn", "websockets")
 TOKEN = 16  # bytes
 
 
+HELP = "open a web page to play, watch, and look at runs and replays"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl serve`."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
+    parser.add_argument("--port", type=arguments.port, default=8765, help="default: 8765")
+    parser.add_argument(
+        "--token",
+        help="what your browser must show; guests have others (default: a new one; none on a loopback address)",
+    )
+    parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: .tables in --runs)")
+    parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are (default: runs)")
+    parser.add_argument("--replays", nargs="*", default=[], metavar="DIR", help="more folders with recorded games")
+    help = "also offer this game: pgx:connect_four, my_file:MyGame; repeatable"
+    parser.add_argument("--game", action="append", default=[], metavar="ID", help=help)
+    parser.add_argument(
+        "--tables", type=arguments.whole, default=100, metavar="N", help="at most so many (default: 100)"
+    )
+    arguments.allow(parser)
+
+
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl serve` until Ctrl-C."""
+    from jaxrl import xla
+    from jaxrl.runs.directory import enable_compilation_cache
+
     absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if absent:
         raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")

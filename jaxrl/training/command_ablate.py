@@ -1,215 +1,40 @@
-"""`jaxrl ablate`: what every part of a game's reward is worth, by trainings without it.
-
-One training is of the whole, and one is without each weight of an option of the game that is a mapping of weights, such
-as `env.options.rewards`: that weight is 0 in it. All of them have the same seeds, side by side in one program, and all
-are evaluated in the game of the whole, so that their scores are of one kind. What a part is worth is the mean over
-seeds of the score of the whole less that without the part, of the same seed, with Student's 95 % interval.
-
-    RUNS/NAME-ablation/whole, without-touch, ...   runs like any other: nothing in them is trained twice
-    RUNS/NAME-ablation/ablation.json, table.md     what came of it
-"""
+"""`jaxrl ablate`."""
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from argparse import ArgumentParser, Namespace
 
-import numpy as np
+from jaxrl.config import command_line as arguments
 
-from jaxrl import config as configs
-from jaxrl import xla
-from jaxrl.config import Config, presets
-from jaxrl.diagnose.tables import table
-from jaxrl.games import make_stages
-from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
-from jaxrl.statistics import Interval, student_interval
-from jaxrl.training.command_train import begun_config, described
-from jaxrl.training.run import run_training
-from jaxrl_envs.shared.errors import UserError, nearest
-
-WHOLE, WITHOUT = "whole", "without-"  # names of runs
-OPTIONS = "env.options."
-FEWEST_SEEDS = 3  # if nobody says how many
+HELP = "train without each part of a reward: what it is worth"
+DEVICES = "own"  # see `jaxrl.cli`
 
 
-class Worth(NamedTuple):
-    """What one part is worth."""
-
-    name: str
-    weight: Any
-    scores: np.ndarray  # f64[S], of the trainings without it
-    worth: Interval  # the whole less them
-
-
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl ablate`: trains what is not trained yet, then prints and writes the table."""
-    config = described(args)
-    seeds = args.seeds if args.seeds is not None else max(config.run.seeds, FEWEST_SEEDS)
-    if seeds < 2:
-        raise UserError(f"--seeds must be at least 2, got {seeds}: the interval is over seeds.")
-    parts = chosen(weights_of(configs.to_dict(config), args.over), args.over, args.only)
-    folder = Path(config.run.directory) / f"{config.run.name}-ablation"
-    if config.train.from_run:  # a name is one in the folder that the configuration names
-        path = find_run(config.train.from_name, config.run.directory).path.resolve()
-        at = f"@{config.train.from_update}" if config.train.from_update else ""
-        config = dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=f"{path}{at}"))
-    wanted = [without(config, args.over, name, folder, seeds) for name in (None, *parts)]
-    xla.prepare_training(wanted[0])
-    for each in wanted:  # before anything is trained
-        make_stages(each)
-    for number, each in enumerate(wanted, start=1):
-        print(f"{number} of {len(wanted)}: {each.run.name}", flush=True)
-        if code := trained(each):
-            return code
-    whole, *scores = [scores_of(RunDirectory(each.run.path), each) for each in wanted]
-    found = [
-        Worth(name, weight, score, student_interval(whole - score))
-        for (name, weight), score in zip(parts.items(), scores, strict=True)
-    ]
-    text = report(config, whole, found)
-    print(f"\n{text}")
-    write(folder.expanduser(), args.over, config, whole, found, text)
-    return 0
-
-
-# ---- what is trained ------------------------------------------------------------------------------------------------
-
-
-def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
-    """The weights at the dotted path of a configuration's tree.
-
-    Raises:
-      UserError: there are none.
-    """
-    if not path.startswith(OPTIONS):
-        raise UserError(f"--over {path} is no option of the game: it must begin with {OPTIONS[:-1]}.")
-    node: Any = tree
-    for key in path.split("."):
-        if not isinstance(node, dict):
-            break
-        if key not in node:
-            known = f": {nearest(key, list(node))}" if node else ", which is empty"
-            raise UserError(f"--over {path}: the configuration gives no {key!r}{known}")
-        node = node[key]
-    if not isinstance(node, dict) or not all(map(_is_weight, node.values())):
-        raise UserError(f"--over {path} must be a mapping from names to weights, but it is {node!r}.")
-    if not any(map(_counts, node.values())):
-        raise UserError(f"--over {path} has no weight but 0: there is nothing to leave out.")
-    return node
-
-
-def chosen(weights: dict[str, Any], path: str, only: str | None) -> dict[str, Any]:
-    """The weights that are left out in turn: those named in `only`, else all that are not 0.
-
-    Raises:
-      UserError: a name that has no weight, or 0.
-    """
-    names = only.split(",") if only else [name for name, weight in weights.items() if _counts(weight)]
-    for name in names:
-        if name not in weights:
-            raise UserError(f"--only: {path} has no weight {name!r}: {nearest(name, list(weights))}")
-        if not _counts(weights[name]):
-            raise UserError(f"--only: the weight of {name!r} in {path} is 0 already.")
-    return {name: weights[name] for name in names}
-
-
-def _is_weight(value: Any) -> bool:
-    """A number, or several that it goes through."""
-    if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(map(_is_weight, value))
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _counts(weight: Any) -> bool:
-    return any(weight) if isinstance(weight, (list, tuple)) else bool(weight)
-
-
-def without(config: Config, path: str, part: str | None, folder: Path, seeds: int) -> Config:
-    """The configuration of the training without one part, or of the whole for None.
-
-    Raises:
-      UserError: a stage of its curriculum has a weight of its own for the part.
-    """
-    tree = configs.to_dict(config)
-    option = path.split(".")[2]  # what evaluations have is the whole, whatever the training has
-    tree["evaluate"]["options"].setdefault(option, tree["env"]["options"][option])
-    tree["run"] |= {
-        "directory": str(folder),
-        "name": WHOLE if part is None else f"{WITHOUT}{part}",
-        "seeds": seeds,
-    }
-    if part is None:
-        return configs.from_dict(tree)
-    own = configs.from_dict(presets.changed(tree, [*path.split("."), part], 0.0))
-    for stage in configs.stages(own):
-        if _counts(weights_of(configs.to_dict(stage.config), path)[part]):
-            raise UserError(f"--over {path}: {stage} has a weight of its own for {part!r}; leave it out of the stage.")
-    return own
-
-
-# ---- training -------------------------------------------------------------------------------------------------------
-
-
-def trained(config: Config) -> int:
-    """Trains a run, or what is left of it; the exit code.
-
-    Raises:
-      UserError: it was begun with other settings.
-    """
-    run = RunDirectory(config.run.path)
-    if not run.checkpoints().saved():
-        with begun_run(config) as run:
-            return run_training(config, run, resume=False)
-    begun = begun_config(run, config, "give this ablation a --name of its own.")
-    return 0 if scores_of(run, begun) is not None else run_training(begun, run, resume=True)
-
-
-def scores_of(run: RunDirectory, config: Config) -> Any:
-    """f64[S], what `evaluate.best_by` makes of the final evaluation of every seed; None if there is none yet."""
-    ended = [each for each in read_json_list(run.evaluation_file) if each.get("update") == config.num_updates]
-    if not ended:
-        return None
-    record, by = ended[0], config.evaluate.best_by
-    names = seed_names(run.name, config.run.seeds)
-    if by != "return":
-        return np.array([record["overall"][name][by] for name in names])
-    own = [[row for row in record["rows"] if row["candidate"] == name] for name in names]
-    return np.array([np.mean([row["figures"]["return"]["mean"] for row in rows]) for rows in own])
-
-
-# ---- what came of it ------------------------------------------------------------------------------------------------
-
-
-def report(config: Config, whole: np.ndarray, found: Sequence[Worth]) -> str:
-    """The table, what is worth most first."""
-    rows = [
-        [
-            each.name,
-            f"{np.mean(each.scores):.3f}",
-            f"{each.worth.value:+.3f}",
-            f"{each.worth.low:+.3f} to {each.worth.high:+.3f}",
-        ]
-        for each in sorted(found, key=lambda each: -each.worth.value)
-    ]
-    steps = f"{config.train.total_steps:,} steps each"
-    return "\n".join(
-        [
-            f"{config.run.name}: {config.evaluate.best_by}, {len(whole)} seeds, {steps}",
-            "",
-            table(["left out", "score", "worth", "95 %"], [["(nothing)", f"{np.mean(whole):.3f}", "", ""], *rows]),
-            "",
-            "worth: the score of the whole less that without the part; one interval of twenty misses 0 by chance.",
-        ]
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl ablate`."""
+    arguments.devices(parser)
+    arguments.config(
+        parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)"
+    )
+    arguments.allow(parser)
+    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
+    arguments.overrides(parser)
+    parser.add_argument(
+        "--over",
+        required=True,
+        metavar="PATH",
+        help="the option of the game that is a mapping of weights, e.g. env.options.rewards: each of them is left out",
+    )
+    parser.add_argument("--only", metavar="A,B", help="leave out these alone (default: all weights that are not 0)")
+    parser.add_argument(
+        "--seeds",
+        type=arguments.whole,
+        help="of each training, in one program (default: run.seeds, at least 3)",
     )
 
 
-def write(folder: Path, path: str, config: Config, whole: np.ndarray, found: Sequence[Worth], text: str) -> None:
-    """Writes the metrics and the table."""
-    parts = [each._asdict() | {"scores": each.scores.tolist(), "worth": each.worth._asdict()} for each in found]
-    record = {"over": path, "score": config.evaluate.best_by, "whole": whole.tolist(), "parts": parts}
-    write_json(folder / "ablation.json", record)
-    (folder / "table.md").write_text(f"```\n{text}\n```\n", encoding="utf-8")
-    print(f"written to {folder}: ablation.json, table.md")
+def main(args: Namespace) -> int:
+    """Runs `jaxrl ablate`."""
+    from jaxrl.training import ablation
+
+    return ablation.main(args)

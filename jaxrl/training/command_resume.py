@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 
 from jaxrl import config as configs
-from jaxrl.runs.directory import find_run
-from jaxrl.runs.folder import next_command
-from jaxrl.training.command_train import prepare
-from jaxrl.training.run import run_training
+from jaxrl.config import command_line as arguments
 from jaxrl_envs.shared.errors import UserError
+
+HELP = "continue a run exactly where it stopped"
+DEVICES = "own"  # see `jaxrl.cli`
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl resume`."""
+    arguments.run(parser)
+    arguments.allow(parser)
+    parser.add_argument("--steps", help="train to this many environment steps (train.total_steps)")
+    arguments.distributed(parser)
+    arguments.overrides(parser, "configuration keys to change from here on")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl resume`."""
+    from jaxrl.runs.directory import find_run
+    from jaxrl.runs.folder import next_command
+    from jaxrl.training.run import run_training
+    from jaxrl.training.start import prepare
+
     run = find_run(args.run)
     if run.imitation_file.exists():
         raise UserError(

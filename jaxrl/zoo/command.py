@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 from pathlib import Path
 
 from jaxrl import zoo
+from jaxrl.config import command_line as arguments
 from jaxrl.diagnose.tables import count, table
-from jaxrl.players.export import put
+from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.shared.errors import UserError
+
+HELP = "list and get the trained policies that come with jaxrl"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl zoo`."""
+    help = "list the policies, show the card of one, or get its file and its card (default: list)"
+    parser.add_argument("what", choices=("list", "show", "get"), nargs="?", default="list", help=help)
+    arguments.completed(parser.add_argument("name", nargs="?", metavar="NAME", help="of the policy"), zoo_names)
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where to put them (default: here)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl zoo`."""
+    from jaxrl.players.export import put
+
     if args.what == "list":
         print(table(["policy", "game", "trained", "least won", "MB"], [_line(name) for name in zoo.names()]))
         print("\nplay against one: jaxrl play NAME; its card: jaxrl zoo show NAME")

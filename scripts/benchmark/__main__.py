@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.config import command_arguments as common
+from jaxrl.config import command_line as common
 from jaxrl.games import make_games
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import compiled, forge, host

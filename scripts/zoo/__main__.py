@@ -19,7 +19,6 @@ import yaml
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
-from jaxrl.config import command_options
 from jaxrl.diagnose import hardware
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
@@ -29,6 +28,7 @@ from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.export import load_policy, save_policy
 from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
+from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.shared.errors import UserError
 
 RECIPES = {  # what `jaxrl train` is told
@@ -100,7 +100,7 @@ def show(name: str, command: str) -> int:
     except UserError:
         return cli.main(shlex.split(command))
     parser = argparse.ArgumentParser()
-    command_options.imitate(parser)
+    command_imitate.add_options(parser)
     args = parser.parse_intermixed_args(shlex.split(command)[1:])
     wanted = configs.named(configs.load(args.config, args.overrides), name)
     told = json.loads(run.imitation_file.read_text(encoding="utf-8")) if run.imitation_file.exists() else {}

@@ -18,15 +18,15 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.registry import find_algorithm
-from jaxrl.config import command_config as config_command
+from jaxrl.config import describe as config_command
 from jaxrl.config import presets
-from jaxrl.config.command_config import describe
+from jaxrl.config.describe import describe
 from jaxrl.games import make_games
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.runs.config import RunConfig, device_count
-from jaxrl.training.command_train import default_name
 from jaxrl.training.config import FOLLOWING, TrainConfig
+from jaxrl.training.start import default_name
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read
 from jaxrl_envs.shared.options import all_paths, limits_of, to_tree

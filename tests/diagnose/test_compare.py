@@ -12,7 +12,7 @@ import yaml
 from scipy import stats
 
 from jaxrl import cli, statistics
-from jaxrl.diagnose.command_compare import figure_interval, own_rows, win_interval
+from jaxrl.diagnose.compare import figure_interval, own_rows, win_interval
 from jaxrl.runs.directory import write_json
 from jaxrl.statistics import Interval, wilson
 from jaxrl.training.timers import PREFIX
@@ -265,7 +265,7 @@ def test_nothing_but_reading(capsys):
     before = a_run("a", 1000.0, [a_row("a", 70, 100)])
     files = {path: path.read_bytes() for path in before.iterdir()}
     with pytest.raises(UserError):
-        from jaxrl.diagnose.command_compare import read_side
+        from jaxrl.diagnose.compare import read_side
         from jaxrl.runs.directory import find_run
 
         read_side(find_run("b"), {})

@@ -9,8 +9,7 @@ import json
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.config import command_options
-from jaxrl.diagnose import command_diagnose, diagnosis
+from jaxrl.diagnose import command_diagnose, diagnosis, machine_report
 from jaxrl_envs.shared.errors import UserError
 
 SETTINGS = [
@@ -26,7 +25,7 @@ SETTINGS = [
 
 def arguments(*given: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    command_options.diagnose(parser)
+    command_diagnose.add_options(parser)
     return parser.parse_args(given)
 
 
@@ -43,7 +42,7 @@ def test_report_is_complete_and_json(report):
     assert report["training"]["steps_per_second"] > 0 and 0 < report["environment"]["share"]
     assert report["memory"]["peak_rss_mib"] > 0 and report["utilisation"]["cpu_cores_busy"] > 0
     assert report["cache"] == {"directory": "", "programs": 0, "mib": 0.0, "added": 0}
-    text = command_diagnose.describe(report)
+    text = machine_report.describe(report)
     for part in ("environment steps/s", "update ms", "p99", "peak memory", "compile cache: off"):
         assert part in text
 
@@ -62,7 +61,7 @@ def test_comparison_shows_what_got_better_and_what_differs(report):
     before = copy.deepcopy(report)
     before["training"]["update_ms"] = 30.0
     after["config"]["ppo"]["epochs"] = 9
-    lines = command_diagnose.compare(before, after).splitlines()
+    lines = machine_report.compare(before, after).splitlines()
     assert next(line for line in lines if line.startswith("training steps/s")).endswith("2.00")
     assert next(line for line in lines if line.startswith("update ms")).endswith("3.00")
     assert "config.ppo.epochs: 4 -> 9" in lines
@@ -72,7 +71,7 @@ def test_comparison_shows_what_got_better_and_what_differs(report):
 def test_saved_reports_are_read_back(report, tmp_path, capsys):
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report))
-    assert command_diagnose.main(arguments("--compare", str(path), str(path))) == 0
+    assert machine_report.main(arguments("--compare", str(path), str(path))) == 0
     assert "1.00" in capsys.readouterr().out
 
 
@@ -92,11 +91,11 @@ def test_mistakes_are_said_in_a_sentence(tmp_path):
     ]
     for given, message in cases:
         with pytest.raises(UserError, match=message):
-            command_diagnose.main(arguments(*given))
+            machine_report.main(arguments(*given))
 
 
 def test_an_override_may_stand_where_a_run_could():
-    assert command_diagnose._stage(arguments(*SETTINGS)).config.train.num_envs == 8
+    assert machine_report._stage(arguments(*SETTINGS)).config.train.num_envs == 8
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------
@@ -115,10 +114,10 @@ def test_report_of_a_game_on_the_host(host_report):
     assert {"action", "env_step", "backward"} <= set(host["counters"])
     assert 0 < host["figures"]["engine_busy"] <= 1 and host["buffer_mib"] > 0 and host["threads"]["actor"] >= 1
     assert set(host_report["inference_ms"]) == {"1", "2"}  # half of the games: two blocks
-    text = command_diagnose.describe(host_report)
+    text = machine_report.describe(host_report)
     for part in ("env step, ms per 1,000 steps", "engine busy", "buffers MiB", "threads: ", "lag 1", "not told"):
         assert part in text
     later = copy.deepcopy(host_report)
     later["host"]["counters"]["action"] /= 2
-    lines = command_diagnose.compare(host_report, later).splitlines()
+    lines = machine_report.compare(host_report, later).splitlines()
     assert next(line for line in lines if line.startswith("action, ms")).endswith("2.00")

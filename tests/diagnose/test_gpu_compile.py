@@ -13,7 +13,7 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import presets
-from jaxrl.diagnose import command_diagnose, device_parity, saturation
+from jaxrl.diagnose import device_parity, machine_report, saturation
 from jaxrl.diagnose.gpu_compile import Lowerable, lower, lowered, programs
 from jaxrl.games import make_games
 from jaxrl_envs.shared.errors import UserError
@@ -125,10 +125,10 @@ def test_rates_go_up_to_what_is_asked_and_stand_in_a_document(nim, tmp_path):
     assert [each.num_envs for each in found] in ([256, 1024], [256])  # it ends where more games bring nothing
     assert all(each.playing > 0 and each.training > 0 for each in found)
     place = tmp_path / "page.md"
-    place.write_text("a\n" + "\nold\n".join(command_diagnose.MARKS) + "\nb\n")
+    place.write_text("a\n" + "\nold\n".join(machine_report.MARKS) + "\nb\n")
     for text in ("one\n", "two\n"):
-        command_diagnose.put_into(place, text)
-    assert place.read_text() == "a\n" + "\ntwo\n".join(command_diagnose.MARKS) + "\nb\n"
+        machine_report.put_into(place, text)
+    assert place.read_text() == "a\n" + "\ntwo\n".join(machine_report.MARKS) + "\nb\n"
     place.write_text("nothing\n")
     with pytest.raises(UserError, match="it has no lines"):
-        command_diagnose.put_into(place, "text")
+        machine_report.put_into(place, "text")

@@ -14,7 +14,7 @@ import pytest
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.diagnose import command_plan
+from jaxrl.diagnose import plan
 from jaxrl.diagnose.cost_model import Footprint, footprint
 from jaxrl.diagnose.fleet import Linear, SimulatedFleet, Times, predict
 from jaxrl.diagnose.jaxprs import count_flops
@@ -210,7 +210,7 @@ def test_a_plan_for_a_card(small, capsys):
 def test_seeds_are_trained_one_after_the_other():
     for seeds, expected in ((1, ["2", "1.00"]), (3, ["6", "3.00"])):
         config = configs.load("skull_king_cpu", [f"run.seeds={seeds}", "train.total_steps=7_200_000"])
-        assert command_plan._costs(argparse.Namespace(price=0.5), config, 1000.0) == expected
+        assert plan._costs(argparse.Namespace(price=0.5), config, 1000.0) == expected
 
 
 # ---- predicted and measured ---------------------------------------------------------------------------------------

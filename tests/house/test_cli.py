@@ -17,7 +17,8 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.training import command_resume, command_train
+from jaxrl.training import run as training_run
+from jaxrl.training import start
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH, ROOT
 
@@ -308,7 +309,7 @@ def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
 )
 def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     monkeypatch.setattr(xla, "cores", lambda: cores)
-    monkeypatch.setattr(command_train, "make_stages", stop)
+    monkeypatch.setattr(start, "make_stages", stop)
     assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
@@ -355,7 +356,7 @@ def test_a_run_asks_for_its_game_before_jax_starts(flags, tmp_path, monkeypatch)
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
-    monkeypatch.setattr(command_resume, "run_training", stop)
+    monkeypatch.setattr(training_run, "run_training", stop)
     assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
     assert flags() == ["--xla_force_host_platform_device_count=4"]
 
@@ -364,7 +365,7 @@ STARTS = """
 import collections, json, sys
 import jax
 from jaxrl import cli
-from jaxrl.training import command_train as train
+from jaxrl.training import start as train
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl.config import Config

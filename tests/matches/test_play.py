@@ -15,7 +15,7 @@ from rich.style import Style
 
 from examples.nim import Nim
 from jaxrl import cli
-from jaxrl.matches.command_play import Sitting, adviser_of, options, parse_action, render_for
+from jaxrl.matches.play import Sitting, adviser_of, options, parse_action, render_for
 from jaxrl.players.player import Player, bot_player
 from jaxrl_envs.contract import registry
 from tests.support.games import HighCard, TicTacToe

@@ -15,17 +15,17 @@ import pytest
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
-from jaxrl.config import command_options
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.policy_agreement import count_equal_choices
-from jaxrl.matches.recording.command_film import record
+from jaxrl.matches.recording.film import record
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
 from jaxrl.players.find import default_to_zoo
 from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from jaxrl.statistics import wilson
+from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import __main__ as maker
@@ -173,7 +173,7 @@ def test_a_shown_run_that_was_made_otherwise_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="was made otherwise"):  # by a training
         maker.show("shown", command)
     args = argparse.ArgumentParser()
-    command_options.imitate(args)
+    command_imitate.add_options(args)
     run.imitation_file.write_text(json.dumps(vars(args.parse_args(command.split()[1:]))))
     assert maker.show("shown", command) == 0
     for other in (command.replace("3", "4"), f"{command} run.seed=3"):

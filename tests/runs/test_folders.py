@@ -15,7 +15,7 @@ import pytest
 from jax._src.compilation_cache import compress_executable
 
 from jaxrl.config import Config
-from jaxrl.diagnose import command_diagnose
+from jaxrl.diagnose import machine_report
 from jaxrl.matches.tournaments.published_matrix import load_matrix
 from jaxrl.players.export import load_policy
 from jaxrl.runs import directory
@@ -117,7 +117,7 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path, kind):
         lambda path: mesh.read_folder(path.parent),
         load_policy,
         load_matrix,
-        command_diagnose.load_report,
+        machine_report.load_report,
         directory.read_json_list,
     ]
     for reader in readers:

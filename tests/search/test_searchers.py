@@ -16,7 +16,7 @@ from examples.nim import Nim
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.games import GameForms, compare
-from jaxrl.matches.command_play import Sitting
+from jaxrl.matches.play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
 from jaxrl.players.player import bot_player

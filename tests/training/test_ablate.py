@@ -12,7 +12,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.statistics import student_interval
-from jaxrl.training import command_ablate
+from jaxrl.training import ablation
 
 GAME = {
     "env": {"id": "tests.support.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},
@@ -46,10 +46,10 @@ def ablated(*more: str) -> int:
 @pytest.mark.thorough
 def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "runs" / "levers-ablation"
-    train = command_ablate.run_training
-    monkeypatch.setattr(command_ablate, "run_training", lambda config, run, *, resume: 130)  # stopped by Ctrl-C
+    train = ablation.run_training
+    monkeypatch.setattr(ablation, "run_training", lambda config, run, *, resume: 130)  # stopped by Ctrl-C
     assert ablated(*OVER) == 130
-    monkeypatch.setattr(command_ablate, "run_training", train)
+    monkeypatch.setattr(ablation, "run_training", train)
     assert ablated(*OVER) == 0
     said = capsys.readouterr().out
     assert {path.parent.name for path in folder.glob("*/config.yaml")} == {"whole", "without-always", "without-right"}
@@ -63,9 +63,7 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     assert table in said and table.index("right  ") < table.index("always  ")
     # a second time nothing is trained, and what is missing goes on; other settings are refused
     asked: list[tuple[str, bool]] = []
-    monkeypatch.setattr(
-        command_ablate, "run_training", lambda config, run, *, resume: asked.append((run.name, resume)) or 1
-    )
+    monkeypatch.setattr(ablation, "run_training", lambda config, run, *, resume: asked.append((run.name, resume)) or 1)
     assert ablated(*OVER, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
     (folder / "without-right" / "evaluation.json").unlink()  # as if it had been killed before
@@ -106,5 +104,5 @@ def test_students_interval():
 
 
 def test_a_weight_may_be_several_numbers():
-    weights = command_ablate.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, OVER[1])
-    assert command_ablate.chosen(weights, OVER[1], None) == {"touch": [1, 0]}
+    weights = ablation.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, OVER[1])
+    assert ablation.chosen(weights, OVER[1], None) == {"touch": [1, 0]}

@@ -375,8 +375,8 @@ def test_another_run_goes_on_in_the_stage_of_its_checkpoint(home):
 
 def test_a_run_is_diagnosed_in_the_stage_that_it_has_reached(home, monkeypatch, capsys):
     measured: list[configs.Config] = []
-    monkeypatch.setattr("jaxrl.diagnose.command_diagnose.diagnose", lambda config, seconds: measured.append(config))
-    monkeypatch.setattr("jaxrl.diagnose.command_diagnose.describe", str)
+    monkeypatch.setattr("jaxrl.diagnose.machine_report.diagnose", lambda config, seconds: measured.append(config))
+    monkeypatch.setattr("jaxrl.diagnose.machine_report.describe", str)
     assert cli.main(["diagnose", str(home / "runs" / "whole")]) == 0
     assert cli.main(["diagnose", "--config", str(home / "echo.yaml")]) == 0
     assert [each.env.options for each in measured] == [{"team": 2, "shift": 1}, {"words": 2}]
@@ -394,7 +394,7 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
         def from_each_start(self, *args: Any) -> list[Exploit]:
             return [Exploit(None, Estimate(0.0, 0.0), Estimate(0.0, 0.0), GameTally(1, 0, 1), 0, 0.0, "policy", 0.5)]
 
-    monkeypatch.setattr("jaxrl.training.command_exploit.Exploiter", Counting)
+    monkeypatch.setattr("jaxrl.training.exploitability.Exploiter", Counting)
     run = home / "runs" / "whole"
     keys = ["curriculum.0.evaluate.deals=9", "exploit.updates=3"]
     assert cli.main(["exploit", str(run), "--checkpoint", "2,6", "--deals", "7", *keys]) == 0

@@ -24,7 +24,7 @@ from jaxrl.runs.checkpoints.record import Damaged
 from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST
-from jaxrl.training import command_launch, memory_budget
+from jaxrl.training import launch, memory_budget
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, newest, rows
 from tests.support.paths import PYTHONPATH
@@ -73,7 +73,7 @@ def configure(home: Path, **sections: Any) -> None:
 
 def start(count: int, *words: str, program: tuple[str, ...] = ("-m", "jaxrl")) -> list[subprocess.Popen]:
     """Starts so many processes; each has one device."""
-    more = ["--distributed", "--coordinator", f"127.0.0.1:{command_launch.free_port()}", "--processes", str(count)]
+    more = ["--distributed", "--coordinator", f"127.0.0.1:{launch.free_port()}", "--processes", str(count)]
     return [
         subprocess.Popen(
             [sys.executable, *program, *words, *more, "--rank", str(rank)],

@@ -13,7 +13,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.runs import heartbeat
 from jaxrl.runs.heartbeat import LOST
-from jaxrl.training import command_launch, command_train
+from jaxrl.training import launch, start
 
 PLAYED = """
 import os, signal, sys, time
@@ -29,7 +29,7 @@ time.sleep(100)
 
 
 def test_launch_names_who_died_and_starts_all_again(capfd, monkeypatch):
-    monkeypatch.setattr(command_launch, "PROGRAM", (sys.executable, "-c", PLAYED))
+    monkeypatch.setattr(launch, "PROGRAM", (sys.executable, "-c", PLAYED))
     assert cli.main(["launch", "-n", "2", "train", "--config", "x"]) == 0
     sentence = "jaxrl: process 1 of 2 was ended by SIGKILL; all are started again from the newest checkpoint, and 2"
     assert capfd.readouterr().err.startswith(sentence)
@@ -51,8 +51,8 @@ time.sleep(300)
 
 def test_launch_ends_when_it_is_told_to(capfd, monkeypatch):
     """When its terminal is closed the processes are told, and who does not end is killed."""
-    monkeypatch.setattr(command_launch, "PROGRAM", (sys.executable, "-c", HUNG_UP))
-    monkeypatch.setattr(command_launch, "GRACE", 0.2)
+    monkeypatch.setattr(launch, "PROGRAM", (sys.executable, "-c", HUNG_UP))
+    monkeypatch.setattr(launch, "GRACE", 0.2)
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         assert cli.main(["launch", "-n", "2", "train"]) == 128 + signal.SIGTERM
@@ -62,12 +62,12 @@ def test_launch_ends_when_it_is_told_to(capfd, monkeypatch):
 
 
 def test_launch_knows_who_was_lost(monkeypatch):
-    watching = command_launch.Processes(["train"], 3)
+    watching = launch.Processes(["train"], 3)
     assert watching._dead([None, 0, 2]) is watching._dead([LOST, 2, -signal.SIGABRT]) is None
     assert watching._dead([-signal.SIGABRT, -signal.SIGKILL, LOST]) == (137, "process 1 of 3 was ended by SIGKILL")
     assert watching._dead([None, -signal.SIGABRT, None]) == (134, "process 1 of 3 was ended by SIGABRT")
     assert watching._dead([LOST, None, LOST]) is None  # it may be about to end
-    monkeypatch.setattr(command_launch, "SETTLE", -1.0)
+    monkeypatch.setattr(launch, "SETTLE", -1.0)
     assert watching._dead([LOST, None, LOST]) == (LOST, "process 1 of 3 hangs")
 
 
@@ -83,7 +83,7 @@ def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
         (run.path / ".checkpoints-saved").touch()
         return 0
 
-    monkeypatch.setattr(command_train, "run_training", trained)
+    monkeypatch.setattr(start, "run_training", trained)
     words = ["train", "env.id=tests.support.games:TicTacToe", "--allow", "tests", "--name", "run", "--continue"]
     assert cli.main([*words, "run.devices=1"]) == cli.main([*words, "run.devices=2"]) == 0
     assert began == [(False, 1), (True, 2)]

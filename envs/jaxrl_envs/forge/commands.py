@@ -19,7 +19,7 @@ COMMANDS = {
 
 
 def module(name: str) -> types.ModuleType:
-    """The module of a command, with `add_arguments` and `main`; raises UserError if there is no such command."""
+    """The module of a command, with `add_options` and `main`; raises UserError if there is no such command."""
     if name in ("-h", "--help"):
         return sys.modules[__name__]
     if not name or name.startswith("-"):
@@ -29,6 +29,6 @@ def module(name: str) -> types.ModuleType:
     return importlib.import_module(COMMANDS[name])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Of `jaxrl forge --help`, which names the commands."""
     parser.epilog = f"commands: {', '.join(COMMANDS)}; each has its own --help"

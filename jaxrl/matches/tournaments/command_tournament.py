@@ -1,93 +1,47 @@
-"""`jaxrl tournament`: a round robin among bots, runs, checkpoints and policy files."""
+"""`jaxrl tournament`."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
 
-from jaxrl.league.elo import Ratings
-from jaxrl.matches.tournaments import heatmap, published_matrix
-from jaxrl.matches.tournaments.round_robin import RoundRobin
-from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import find_players
-from jaxrl.players.spec import parse
-from jaxrl.runs.directory import enable_compilation_cache, write_json
-from jaxrl.runs.logs.console import ProgressLine
-from jaxrl.runs.metric_log import duration, rate
-from jaxrl.runs.stopwatch import Stopwatch
-from jaxrl_envs.shared.errors import UserError
+from jaxrl.config import command_line as arguments
+
+HELP = "play a round robin: win matrix, ratings, heat map"
+DEVICES = "cores"  # see `jaxrl.cli`
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl tournament`; 1 if the results disagree with the reference."""
-    expected = published_matrix.load_matrix(args.reference) if args.reference else None
-    if args.out and not args.no_picture:
-        heatmap.require_matplotlib()
-    field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
-    enable_compilation_cache(field.config.run.cache_dir)
-    names = [player.name for player in field.players]
-    anchor = parse(args.anchor).label if args.anchor else ("random" if "random" in names else None)
-    if anchor is not None and anchor not in names:
-        raise UserError(f"--anchor {args.anchor!r} does not take part: choose one of {', '.join(names)}.")
-    tournament = Tournament(field.env, field.players, deals=args.deals, seed=args.seed, self_pairs=args.self_pairs)
-    if args.out:
-        _make_folder(args.out)  # before anything is played
-    seconds, results = play_all(tournament)
-    ratings = results.ratings(anchor, args.anchor_rating)
-    text = _report(
-        results, ratings, f"{args.deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {args.seed}"
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl tournament`."""
+    action = parser.add_argument(
+        "players",
+        nargs="+",
+        metavar="PLAYER",
+        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, zoo:NAME, bot:NAME, bot:searcher-200, "
+        "bots (all of the game); a.b=v changes a configuration key, of the game too if only bots play",
     )
-    print(text)
-    print(f"\n{seconds:.0f} s, {rate(results.total_games, seconds):,.0f} games/s, without compilation")
-    if args.out:
-        _write(Path(args.out), results, ratings, text, picture=not args.no_picture)
-    if expected is None:
-        return 0
-    agreement = published_matrix.compare(results, expected)
-    print(f"\n{published_matrix.players_table(results, expected)}\n\n{agreement}")
-    return 0 if agreement.ok else 1
-
-
-def play_all(tournament: Tournament) -> tuple[float, RoundRobin]:
-    """Plays all pairs; the seconds that they took without compilation, and the results."""
-    watch, total = Stopwatch(), len(tournament.pairs)
-
-    def progress(done: int) -> str:
-        left = f"{duration((total - done) * watch.seconds() / done)} left" if done else "compiling ..."
-        return f"{done} of {total} pairs, {left}"
-
-    with contextlib.closing(ProgressLine()) as line:
-        line.show(lambda _: progress(0))
-        results = tournament.run(lambda done, _: line.show(lambda _: progress(done)))
-    return watch.seconds(), results
-
-
-def _report(results: RoundRobin, ratings: Ratings, title: str) -> str:
-    note = ""
-    if ratings.virtual_draws:
-        note = (
-            "\n\nA player, or a group of them, won or lost every game against all others: "
-            f"{ratings.virtual_draws:g} drawn game was added to each pair, or its distance would be infinite."
-        )
-    return (
-        f"{len(results.names)} players, {results.total_games:,} games: {title}; mean length "
-        f"{results.mean_steps:.2f} steps\n\nwin/draw/loss in % of the row\n\n{results.matrix_table(ratings.order())}"
-        f"\n\nBradley-Terry ratings on the Elo scale, 95 % half widths of the distance to "
-        f"{ratings.names[ratings.anchor]}\n\n{results.rating_table(ratings)}{note}"
+    arguments.completed(action, arguments.trained_names)
+    arguments.config(parser, "if only bots play: the configuration that names the game")
+    arguments.allow(parser)
+    parser.add_argument(
+        "--deals",
+        type=arguments.whole,
+        default=1000,
+        help="deals per pair, each from every side (default: 1000)",
     )
+    parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the deals (default: 0)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
+    parser.add_argument("--self", action="store_true", dest="self_pairs", help="players also meet themselves")
+    parser.add_argument("--anchor", metavar="PLAYER", help="whose rating is fixed (default: bot:random, or the first)")
+    parser.add_argument(
+        "--anchor-rating", type=arguments.real, default=0.0, metavar="R", help="that rating (default: 0)"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="write matrix.json, table.md and heatmap.png there")
+    parser.add_argument("--no-picture", action="store_true", help="leave heatmap.png out (it needs matplotlib)")
+    parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
 
 
-def _make_folder(path: str) -> None:
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {path!r} cannot be a folder ({error.strerror}): choose another.") from error
+def main(args: Namespace) -> int:
+    """Runs `jaxrl tournament`."""
+    from jaxrl.matches.tournaments import round_robin_report
 
-
-def _write(folder: Path, results: RoundRobin, ratings: Ratings, text: str, *, picture: bool) -> None:
-    write_json(folder / "matrix.json", results.record() | {"ratings": ratings.record()})
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
-    if picture:
-        heatmap.draw(results, ratings, folder / "heatmap.png")
-    print(f"written to {folder}: matrix.json, table.md{', heatmap.png' if picture else ''}")
+    return round_robin_report.main(args)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from jaxrl import cli
-from jaxrl.matches.command_play import Sitting
+from jaxrl.matches.play import Sitting
 from jaxrl.players.player import bot_player
 from jaxrl_envs import conformance
 from jaxrl_envs.battle import actions

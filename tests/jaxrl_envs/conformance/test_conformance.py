@@ -12,7 +12,6 @@ import pytest
 from jax.custom_batching import custom_vmap
 
 from jaxrl.config import command_check as check_command
-from jaxrl.config import command_options
 from jaxrl.config.command_check import parse_options
 from jaxrl_envs import conformance
 from jaxrl_envs.conformance import CHECKS, check, probe
@@ -412,7 +411,7 @@ def test_a_crash_of_the_game_is_a_finding_not_a_crash_of_the_suite():
 
 def run(*words):
     parser = argparse.ArgumentParser()
-    command_options.check(parser)
+    check_command.add_options(parser)
     return check_command.main(parser.parse_args(words))
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
-from jaxrl.training import command_train
+from jaxrl.training import start
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl.training.sebulba.setup import check_room
@@ -58,9 +58,9 @@ def test_where_forge_runs_is_nobodys_business_when_a_run_goes_on():
     here, there = (
         configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])
     )
-    assert here != there and command_train._anyhow(here) == command_train._anyhow(there)
+    assert here != there and start._anyhow(here) == start._anyhow(there)
     other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
-    assert command_train._anyhow(here) != command_train._anyhow(other)
+    assert start._anyhow(here) != start._anyhow(other)
 
 
 def test_any_deck_means_all_that_are_shipped_and_others_in_the_evaluation():

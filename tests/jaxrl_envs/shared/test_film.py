@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxrl import cli
-from jaxrl.matches.recording.command_film import record
+from jaxrl.matches.recording.film import record
 from jaxrl.players.player import Player, bot_player
 from jaxrl_envs.shared.display import film, svg
 from tests.support.games import RockPaperScissors, TicTacToe

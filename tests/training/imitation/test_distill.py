@@ -21,7 +21,7 @@ from jaxrl.runs.directory import find_run, load_run, read_checkpoint
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
-from jaxrl.training.imitation.command_distill import Lessons, collect_games, make_learner
+from jaxrl.training.imitation.distillation import Lessons, collect_games, make_learner
 from tests.support.games import TicTacToe
 
 pytestmark = pytest.mark.thorough

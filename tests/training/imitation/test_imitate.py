@@ -19,11 +19,11 @@ from jaxrl.networks.factory import make_network
 from jaxrl.players.player import network_player
 from jaxrl.runs.directory import load_run
 from jaxrl.runs.metric_log import read_rows
-from jaxrl.training.imitation import collect_demonstrations, command_imitate, demonstrations
+from jaxrl.training.imitation import collect_demonstrations, demonstrations, imitate
 from jaxrl.training.imitation.cloning import make_check, minibatches, shrunk
 from jaxrl.training.imitation.collect_demonstrations import labelled_by_bot, played_by_bots
-from jaxrl.training.imitation.command_imitate import Report
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
+from jaxrl.training.imitation.imitate import Report
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import Demonstrations
 from jaxrl_envs.shared.errors import UserError
@@ -235,14 +235,14 @@ def test_the_learner_plays_and_an_expert_says_what_it_should_have_done(taught, c
 
 def test_what_is_best_so_far_is_written_when_it_is_stopped(taught, capsys, monkeypatch):
     """Between two steps, and while the learner plays."""
-    line = command_imitate._line
+    line = imitate._line
 
     def stopping(epoch, row):
         if epoch == 3:
             signal.raise_signal(signal.SIGTERM)
         return line(epoch, row)
 
-    monkeypatch.setattr(command_imitate, "_line", stopping)
+    monkeypatch.setattr(imitate, "_line", stopping)
     data = ["--data", str(taught / "data"), f"run.directory={taught}", "--epochs", "30"]
     assert cli.main(["imitate", str(taught / "small.yaml"), *data, "--name", "stopped"]) == 0
     told = capsys.readouterr().out
@@ -255,7 +255,7 @@ def test_what_is_best_so_far_is_written_when_it_is_stopped(taught, capsys, monke
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("nobody has heard it")
 
-    monkeypatch.setattr(command_imitate, "_line", line)
+    monkeypatch.setattr(imitate, "_line", line)
     monkeypatch.setattr(collect_demonstrations, "labelled_by_bot", played)
     rounds = ["--dagger", "3", "--expert", "lowest", "--epochs", "2"]
     assert cli.main(["imitate", str(taught / "small.yaml"), *data, *rounds, "--name", "halted"]) == 0

@@ -18,7 +18,7 @@ from jaxrl_envs.forge.settings import add_settings, deployment_of, made
 from jaxrl_envs.shared.errors import UserError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl forge decks`."""
     parser.add_argument("--random", type=int, metavar="N", help="make N legal decks of 60 cards by chance")
     parser.add_argument("--out", metavar="DIR", help="where to write them")

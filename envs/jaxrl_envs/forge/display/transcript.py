@@ -144,7 +144,7 @@ class TranscriptWriter:
 # ---- jaxrl forge story ----------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl forge story`."""
     parser.add_argument("paths", nargs="+", metavar="FILE", help="a recording, or a folder of recordings")
     parser.add_argument("--game", type=int, metavar="N", help="only the N-th game, from 1")

@@ -204,7 +204,7 @@ def record(
 # ---- jaxrl forge record ---------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl forge record`."""
     parser.add_argument("--games", type=int, default=100, help="how many, with those that are there (default: 100)")
     parser.add_argument("--decks", default="aggro,counterspells", metavar="A,B", help="decks, by name or path")

@@ -218,7 +218,7 @@ class RecordedEngine(socketserver.ThreadingTCPServer):
 # ---- jaxrl forge replay ---------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl forge replay`."""
     parser.add_argument("paths", nargs="+", metavar="FILE", help="recordings, or folders of recordings")
     parser.add_argument("--port", type=int, default=17171, help="of the first daemon; 0: a free one (default: 17171)")

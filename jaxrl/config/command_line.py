@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.config import Config, presets
-from jaxrl.search.settings import BELIEFS, OBJECTIVES, PLANNERS, SearchSettings
 from jaxrl.zoo import PREFIX as OF_THE_ZOO
 from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.shared.errors import UserError
@@ -148,55 +147,3 @@ def check_learning(args: Namespace) -> None:
         raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
     if not 0.0 <= args.value_coef < math.inf:
         raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
-
-
-def search(parser: ArgumentParser, *, required: bool = False) -> None:
-    """What describes a search; options that are not given are None."""
-    known = SearchSettings()
-    parser.add_argument(
-        "--search", type=whole, metavar="SIMS", required=required, help="look ahead: simulated games per move"
-    )
-    parser.add_argument(
-        "--search-model",
-        metavar="MODEL",
-        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME, types (the "
-        "policy or any bot, as their moves tell) (default: self)",
-    )
-    parser.add_argument(
-        "--search-rollouts",
-        metavar="WHO",
-        help="who moves for the searching seat in simulated games: self, bot:NAME (default: self); with bots on all "
-        "seats a game on the host plays them inside its engine, much faster",
-    )
-    parser.add_argument(
-        "--search-planner",
-        choices=PLANNERS,
-        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
-    )
-    parser.add_argument(
-        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
-    )
-    parser.add_argument("--worlds", type=whole, help="hidden cards drawn per move (default: auto)")
-    parser.add_argument(
-        "--search-prior",
-        type=real,
-        metavar="W",
-        help="returns for which a likelier move by e times is kept though it did worse: luck of few simulated games "
-        f"counts for less (default: {known.prior})",
-    )
-    parser.add_argument(
-        "--search-depth",
-        type=whole,
-        metavar="MOVES",
-        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
-        f"evaluated; 0: play to the end (default: {known.depth})",
-    )
-    parser.add_argument(
-        "--search-belief",
-        choices=BELIEFS,
-        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
-        f"(default: {known.belief})",
-    )
-    help = "draw the move near the policy, within so many nats of KL divergence (default: play the best)"
-    parser.add_argument("--search-kl", type=real, metavar="NATS", help=help)
-    parser.add_argument("--particles", type=whole, help=f"worlds of the belief; 0: none (default: {known.particles})")

@@ -1,0 +1,400 @@
+"""`jaxrl compare A B`: the quality gate. Is run B faster than run A, and does it play as well?
+
+It reads what two runs have written: `metrics.jsonl` (throughput, mean reward in training, the counters of
+`sebulba.profile`) and the newest evaluations of one kind in `evaluation.json` (win rates, returns and whatever the game
+tells, such as the difference in victory points and how games ended). Figures stand side by side with 95 % intervals:
+
+- throughput: the median of `time/fps` over the lines of the log but the first, which holds the compilation, with the
+  interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
+- win rates: Wilson's intervals, their difference by Newcombe's method 10 (Statistics in Medicine 17, 1998, 873-890).
+  The same deals serve every opponent, so the interval of a mean over opponents is the mean of the intervals;
+- means: normal intervals over deals, or over log lines;
+- runs with several seeds (`run.seeds`): win rates and figures of the evaluation are means over seeds with Student's
+  interval over them, and the difference has Welch's: that is what "B plays better than A" needs, from three seeds on.
+  With one seed an interval is over deals, of these two policies alone.
+
+The verdict is by the figures themselves, and says whether the interval leaves a doubt. Exit code 0: both tests passed;
+1: throughput gained too little or win rate was lost; 2: the runs cannot be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl.config import trust
+from jaxrl.diagnose.tables import count, flat, table
+from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
+from jaxrl.runs.metric_log import read_rows
+from jaxrl.statistics import (
+    Interval,
+    difference,
+    gain_interval,
+    mean_interval,
+    median_interval,
+    student_interval,
+    welch_interval,
+    wilson,
+)
+from jaxrl.training.timers import PREFIX as COUNTERS
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+
+LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
+_CAVEAT = " (one seed: its interval is over deals, and another training may come out elsewhere)"
+EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
+
+
+class Side(NamedTuple):
+    """What is known about one run."""
+
+    name: str
+    config: dict[str, Any]  # the tree of config.yaml
+    fps: list[float]
+    rewards: list[float]  # rollout/ep_rew_mean, the last ones
+    counters: dict[str, float]  # ms per 1,000 steps by name, medians
+    evaluation: dict[str, Any]  # the record that counts, {} without one
+    rows: dict[str, list[dict[str, Any]]]  # of it: opponent -> one row per seed of this run
+
+
+class Line(NamedTuple):
+    """One line of the comparison; None is a figure that a run does not have."""
+
+    name: str
+    left: Interval | None
+    right: Interval | None
+    change: Interval | None
+    unit: str  # "rate", "percent" (shares of 1), "number"
+
+
+Both = tuple[Interval | None, Interval | None]  # of A and of B
+
+
+class Verdict(NamedTuple):
+    """One test of the gate."""
+
+    passed: bool
+    text: str
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the comparison and its verdict; 1 if B does not pass."""
+    target = Path(args.json) if args.json else None
+    if target is not None and not target.resolve().parent.is_dir():
+        raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
+    runs = find_run(args.before), find_run(args.after)
+    before, after = (read_side(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
+    check_comparable(before, after)
+    lines = comparison(before, after, args.allow)
+    verdicts = [speed_verdict(lines[0], args.min_gain), strength_verdict(before, after, args.max_drop)]
+    print(describe(before, after, lines))
+    for verdict in verdicts:
+        print(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.text}")
+    passed = all(verdict.passed for verdict in verdicts)
+    print(f"{after.name} {'passes' if passed else 'does not pass'} the quality gate against {before.name}")
+    if target is not None:
+        record = {
+            "before": before.name,
+            "after": after.name,
+            "lines": [_plain(line._asdict()) for line in lines],
+            "verdicts": [verdict._asdict() for verdict in verdicts],
+            "passed": passed,
+        }
+        target.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return 0 if passed else 1
+
+
+def _plain(value: Any) -> Any:
+    """A tree of figures for JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_side(run: RunDirectory, evaluation: dict[str, Any]) -> Side:
+    """What a run has written.
+
+    Args:
+      run: the run.
+      evaluation: the record of its evaluation.json that counts, {} for none.
+
+    Raises:
+      UserError: it has no log line with a throughput yet.
+    """
+    logged = read_rows(run.metrics_file) if run.metrics_file.is_file() else []
+    timed = [row for row in logged if row.get("time/fps")]
+    if not timed:
+        raise UserError(f"run {run.name!r} has no throughput in {run.metrics_file}: train it first.")
+    steady = timed[1:] if len(timed) > 2 else timed  # the first line holds the compilation
+    late = timed[-max(2, math.ceil(LAST_SHARE * len(timed))) :]
+    rewards = [row["rollout/ep_rew_mean"] for row in late if row.get("rollout/ep_rew_mean") is not None]
+    names = sorted({tag for row in steady for tag in row if tag.startswith(COUNTERS)})
+    counters = {
+        name.removeprefix(COUNTERS): float(np.median([row[name] for row in steady if row.get(name) is not None]))
+        for name in names
+    }
+    fps = [row["time/fps"] for row in steady]
+    rows = own_rows(evaluation, run.name)
+    return Side(run.name, files.read(run.config_file), fps, rewards, counters, evaluation, rows)
+
+
+def own_rows(evaluation: dict[str, Any], name: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the run `name` itself, one per seed, by opponent."""
+    own: dict[str, list[dict[str, Any]]] = {}
+    for row in evaluation.get("rows", []):
+        if row["candidate"] == name or row["candidate"].startswith(f"{name}/seed_"):
+            own.setdefault(row["opponent"], []).append(row)
+    return own
+
+
+def choose_evaluations(before: RunDirectory, after: RunDirectory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The newest evaluations of two runs by the same kind of policy on the same deals, else the newest of each.
+
+    Raises:
+      UserError: an evaluation.json cannot be read.
+    """
+    left, right = _evaluations(before), _evaluations(after)
+    for record in reversed(right):
+        for other in reversed(left):
+            if all(record.get(key) == other.get(key) for key in EVALUATED):
+                return other, record
+    return (left or [{}])[-1], (right or [{}])[-1]
+
+
+def _evaluations(run: RunDirectory) -> list[dict[str, Any]]:
+    records = read_json_list(run.evaluation_file)
+    try:
+        return [record for record in records if own_rows(record, run.name)]
+    except (LookupError, TypeError) as error:
+        raise UserError(
+            f"{run.evaluation_file} holds something else than evaluations: measure the run anew."
+        ) from error
+
+
+def check_comparable(before: Side, after: Side) -> None:
+    """Raises UserError if the two runs are not of one game, or were not measured against a common opponent."""
+    games = [side.config.get("env", {}).get("id") for side in (before, after)]
+    if games[0] != games[1]:
+        raise UserError(f"run {before.name!r} plays {games[0]} and run {after.name!r} {games[1]}: compare one game.")
+    for side in (before, after):
+        if not side.rows:
+            raise UserError(
+                f"run {side.name!r} has no evaluation of its own: measure it with `jaxrl evaluate {side.name}`."
+            )
+    if not common_opponents(before, after):
+        raise UserError(
+            f"{before.name} was evaluated against {', '.join(before.rows)} and {after.name} against "
+            f"{', '.join(after.rows)}: evaluate both against the same opponents (jaxrl evaluate --opponents)."
+        )
+
+
+def common_opponents(before: Side, after: Side) -> list[str]:
+    """Opponents that both were evaluated against, in A's order."""
+    return [name for name in before.rows if name in after.rows]
+
+
+# ---- figures ------------------------------------------------------------------------------------------------------
+
+
+def comparison(before: Side, after: Side, allow: Collection[str] = ()) -> list[Line]:
+    """All lines; the first one is the throughput. A game of one's own titles its figures where `allow` names it."""
+    opponents = common_opponents(before, after)
+
+    def figure(title: str, name: str, unit: str = "number") -> Line:
+        left, right = figure_interval(before, opponents, name), figure_interval(after, opponents, name)
+        both = (figures_by_seed(side, opponents, name) for side in (before, after))
+        return Line(title, left, right, over_seeds(*both) or difference(left, right), unit)
+
+    def wins(title: str, names: Sequence[str]) -> Line:
+        left, right = win_interval(before, names), win_interval(after, names)
+        return Line(title, left, right, win_change(before, after, names), "percent")
+
+    fps = median_interval(before.fps), median_interval(after.fps)
+    lines = [Line("throughput, steps/s", *fps, gain_interval(before.fps, after.fps), "rate")]
+    lines.append(_means("reward in training", (mean_interval(before.rewards), mean_interval(after.rewards))))
+    lines.append(wins("win rate", opponents))
+    lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
+    lines.append(figure("reward in evaluation", "return"))
+    told = titles(before.config["env"]["id"], allow)
+    lines += [figure(title, name, unit) for name, (title, unit) in told.items()]
+    others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
+    lines += [figure(name.replace("_", " "), name) for name in others]
+    for name in [name for name in before.counters if name in after.counters]:
+        left, right = (Interval(side.counters[name], math.nan, math.nan) for side in (before, after))
+        lines.append(_means(f"{name}, ms per 1,000 steps", (left, right)))
+    return lines
+
+
+def _means(name: str, values: Both, unit: str = "number") -> Line:
+    left, right = values
+    return Line(name, left, right, difference(left, right), unit)
+
+
+def titles(game: str, allow: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Name -> (title, unit of a `Line`) of the figures that a game says something about (its module `figures`)."""
+    if (permissions := registry.permissions(game)) and not trust.granted(allow) & set(permissions):
+        return {}
+    try:
+        told = registry.find_module(game, "figures")
+    except UserError:  # runs can be compared without the game
+        return {}
+    return told.FIGURES if told is not None else {}
+
+
+def _figures(side: Side) -> list[str]:
+    """Names of the candidate's own figures in the evaluation of a run."""
+    first = next(iter(side.rows.values()))[0]["figures"]
+    return [name for name in first if not name.startswith("opp. ")]
+
+
+def by_seed(side: Side, opponents: Sequence[str], value: Callable[[dict[str, Any]], float | None]) -> np.ndarray | None:
+    """f64[S], means over `opponents` of a value of the rows of each seed; None of one seed, or if one is missing."""
+    counts = {len(side.rows[name]) for name in opponents}
+    values = [[value(row) for row in side.rows[name]] for name in opponents]
+    if len(counts) != 1 or min(counts) < 2 or any(each is None for row in values for each in row):
+        return None
+    return np.mean(np.array(values, np.float64), axis=0)
+
+
+def wins_by_seed(side: Side, opponents: Sequence[str]) -> np.ndarray | None:
+    """f64[S], win rates; see `by_seed`."""
+    return by_seed(side, opponents, lambda row: row["outcomes"] and row["outcomes"]["wins"] / row["outcomes"]["games"])
+
+
+def figures_by_seed(side: Side, opponents: Sequence[str], name: str) -> np.ndarray | None:
+    """f64[S], means of a figure; see `by_seed`."""
+    return by_seed(side, opponents, lambda row: (row["figures"].get(name) or {}).get("mean"))
+
+
+def over_seeds(left: np.ndarray | None, right: np.ndarray | None) -> Interval | None:
+    """The change between the seeds of two runs; None if one of them has a single seed."""
+    return None if left is None or right is None else welch_interval(left, right)
+
+
+def win_change(before: Side, after: Side, opponents: Sequence[str]) -> Interval | None:
+    """How many wins more B has than A, as a share of the games; None where nobody wins."""
+    seeds = over_seeds(*(wins_by_seed(side, opponents) for side in (before, after)))
+    return seeds or difference(win_interval(before, opponents), win_interval(after, opponents), newcombe=True)
+
+
+def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
+    """The win rate over `opponents`, which count alike; None where nobody wins (a game for one)."""
+    if (seeds := wins_by_seed(side, opponents)) is not None:
+        return student_interval(seeds)
+    found = []
+    for name in opponents:
+        tallies = [row["outcomes"] for row in side.rows[name]]
+        if None in tallies:
+            return None
+        wins, games = (sum(tally[key] for tally in tallies) for key in ("wins", "games"))
+        found.append((wins / games, *wilson(wins, games)))
+    return Interval(*(float(value) for value in np.mean(found, axis=0)))
+
+
+def figure_interval(side: Side, opponents: Sequence[str], name: str) -> Interval | None:
+    """The mean of a figure of the evaluation over opponents and seeds; None if the game does not tell it."""
+    if (seeds := figures_by_seed(side, opponents, name)) is not None:
+        return student_interval(seeds)
+    found = [row["figures"].get(name) for opponent in opponents for row in side.rows[opponent]]
+    known = [(each["mean"], each["half_width_95"]) for each in found if each is not None]
+    if len(known) < len(found) or not known:
+        return None
+    mean, half = np.mean(known, axis=0)
+    return Interval(float(mean), float(mean - half), float(mean + half))
+
+
+# ---- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def speed_verdict(line: Line, min_gain: float) -> Verdict:
+    """Whether the throughput gained at least `min_gain` per cent."""
+    assert line.change is not None
+    gain, low, high = (100 * value for value in line.change)
+    passed = round(gain, 9) >= min_gain
+    doubt = "" if (low >= min_gain) == passed == (high >= min_gain) else "; the interval leaves a doubt"
+    text = f"throughput {gain:+.1f} % ({low:+.1f} to {high:+.1f}), wanted: at least {min_gain:+g} %{doubt}"
+    return Verdict(passed, text)
+
+
+def strength_verdict(before: Side, after: Side, max_drop: float) -> Verdict:
+    """Whether the win rate dropped by no more than `max_drop` points."""
+    opponents = common_opponents(before, after)
+    change = win_change(before, after, opponents)
+    if change is None:
+        return Verdict(True, "win rate: nobody wins in this game, so only the throughput counts")
+    points, low, high = (100 * value for value in change)
+    passed = round(points, 9) >= -max_drop
+    doubt = "" if (low >= -max_drop) == passed == (high >= -max_drop) else "; the interval leaves a doubt"
+    text = f"win rate {points:+.1f} points ({low:+.1f} to {high:+.1f}), wanted: at least {-max_drop:+g}{doubt}"
+    return Verdict(passed, text)
+
+
+# ---- text ---------------------------------------------------------------------------------------------------------
+
+
+def describe(before: Side, after: Side, lines: Sequence[Line]) -> str:
+    """The table, and what else is different between the runs."""
+    cells = [[line.name, *_cells(line)] for line in lines]
+    notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
+    text = [table(["figure (95 %)", before.name, after.name, "change"], cells)]
+    opponents = common_opponents(before, after)
+    seeds = " and ".join(str(len(side.rows[opponents[0]])) for side in (before, after))
+    text += [f"evaluated against {', '.join(opponents)}; seeds: {seeds}{_CAVEAT * ('1' in seeds.split())}"]
+    return "\n".join([*text, *(["also different:", *(f"  {note}" for note in notes)] if notes else []), ""])
+
+
+def _cells(line: Line) -> list[str]:
+    change = line.change
+    if line.unit == "rate":
+        relative = (
+            "-"
+            if change is None
+            else f"{100 * change.value:+.1f} % ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
+        )
+        return [*(_text(value, count) for value in (line.left, line.right)), relative]
+    if line.unit == "percent":
+        values = [_text(value, lambda x: f"{100 * x:.1f} %") for value in (line.left, line.right)]
+        return [*values, _text(change, lambda x: f"{100 * x:+.1f}")]
+    return [
+        *(_text(value, _number) for value in (line.left, line.right)),
+        _text(change, lambda x: f"{_number(x, '+')}"),
+    ]
+
+
+def _text(value: Interval | None, form: Any) -> str:
+    if value is None or math.isnan(value.value):
+        return "-"
+    if math.isnan(value.low):
+        return form(value.value)
+    return f"{form(value.value)} ({form(value.low)} to {form(value.high)})"
+
+
+def _number(value: float, sign: str = "") -> str:
+    size = abs(value)
+    return f"{value:{sign}.{3 if size < 2 else 2 if size < 10 else 1}f}"
+
+
+def _differences(before: Side, after: Side) -> list[tuple[str, Any, Any]]:
+    """Settings that differ, and whether the evaluations do: without them a comparison says little."""
+    facts = []
+    for side in (before, after):
+        evaluated = {f"evaluation.{key}": side.evaluation.get(key) for key in EVALUATED}
+        facts.append(flat(side.config) | evaluated)
+    left, right = facts
+    names = [name for name in {**left, **right} if name != "run.name"]
+    return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]

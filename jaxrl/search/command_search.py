@@ -1,0 +1,66 @@
+"""Options that describe a search, for the commands that can search."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from jaxrl.config import command_line
+from jaxrl.search.settings import BELIEFS, OBJECTIVES, PLANNERS, SearchSettings
+
+
+def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
+    """What describes a search; options that are not given are None."""
+    known = SearchSettings()
+    parser.add_argument(
+        "--search",
+        type=command_line.whole,
+        metavar="SIMS",
+        required=required,
+        help="look ahead: simulated games per move",
+    )
+    parser.add_argument(
+        "--search-model",
+        metavar="MODEL",
+        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME, types (the "
+        "policy or any bot, as their moves tell) (default: self)",
+    )
+    parser.add_argument(
+        "--search-rollouts",
+        metavar="WHO",
+        help="who moves for the searching seat in simulated games: self, bot:NAME (default: self); with bots on all "
+        "seats a game on the host plays them inside its engine, much faster",
+    )
+    parser.add_argument(
+        "--search-planner",
+        choices=PLANNERS,
+        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
+    )
+    parser.add_argument(
+        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
+    )
+    parser.add_argument("--worlds", type=command_line.whole, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument(
+        "--search-prior",
+        type=command_line.real,
+        metavar="W",
+        help="returns for which a likelier move by e times is kept though it did worse: luck of few simulated games "
+        f"counts for less (default: {known.prior})",
+    )
+    parser.add_argument(
+        "--search-depth",
+        type=command_line.whole,
+        metavar="MOVES",
+        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
+        f"evaluated; 0: play to the end (default: {known.depth})",
+    )
+    parser.add_argument(
+        "--search-belief",
+        choices=BELIEFS,
+        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
+        f"(default: {known.belief})",
+    )
+    help = "draw the move near the policy, within so many nats of KL divergence (default: play the best)"
+    parser.add_argument("--search-kl", type=command_line.real, metavar="NATS", help=help)
+    parser.add_argument(
+        "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"
+    )

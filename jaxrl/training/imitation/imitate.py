@@ -1,0 +1,289 @@
+"""Learning to play as somebody has played: `jaxrl imitate`.
+
+Recorded games (`HostGame.demonstrations`), or games that bots play for it, say what was seen, what could have been done
+and what was done. The policy learns that by cross-entropy, the value how the games ended by regression. A part of the
+games is never learnt from: by those the learning is stopped in time, and they tell how well answers are predicted,
+compared with players that know the legal actions and nothing else. With `--dagger` it then plays itself, and learns
+what an expert would have done there. The result is a run with one checkpoint, from which `train.from_run` goes on with
+PPO; how well it plays is measured in games, for who is right most of the time may still lose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl import config as configs
+from jaxrl import xla
+from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
+from jaxrl.config import Config
+from jaxrl.config.command_line import check_learning
+from jaxrl.games import make_games
+from jaxrl.matches.tables import align
+from jaxrl.networks.factory import make_network
+from jaxrl.players.player import bot_player
+from jaxrl.players.spec import BOT, parse
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs.run_log import say
+from jaxrl.runs.metric_log import MetricsLogger
+from jaxrl.statistics import Estimate
+from jaxrl.training.imitation import collect_demonstrations, demonstrations
+from jaxrl.training.imitation.cloning import Checked, Learnt, Schooling, make_check
+from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games
+from jaxrl.training.imitation.dagger import School, Stop, expert_of
+from jaxrl.training.imitation.demonstrations import Divided, Examples
+from jaxrl.training.state import Counter
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.host.env import HostEnv
+from jaxrl_envs.host.game import HostGame
+from jaxrl_envs.shared.errors import UserError
+
+ROUNDS = "dagger"  # the folder of a run with the games of its rounds
+
+# ---- what came out --------------------------------------------------------------------------------------------------
+
+
+class Report(NamedTuple):
+    """The network beside constant players, on games that nobody has learnt from."""
+
+    players: list[Prediction]  # the network first, "best constant" last
+    game: np.ndarray  # i32[N], of each question
+    value_error: float
+    value_variance: float
+    kinds: dict[str, np.ndarray] = {}  # bool[N] each, which questions are of a kind; those that were asked
+
+    def margins(self) -> tuple[Estimate, Estimate]:
+        """How much better than the best constant the network is: accuracy, and nats of cross-entropy."""
+        learnt, constant = self.players[0], self.players[-1]
+        right = over_games(learnt.right - constant.right, self.game)
+        return right, over_games(constant.surprise - learnt.surprise, self.game)
+
+    def text(self) -> str:
+        """A table in Markdown and the margins."""
+        cells = [["player", "first choice right, %", "cross-entropy, nats"]]
+        for player in self.players:
+            right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
+            known = math.isfinite(surprise.mean)
+            cells.append([player.name, _percent(right), _shown_number(surprise, 3) if known else "-"])
+        right, nats = self.margins()
+        return (
+            f"{align(cells)}\n\nmargin over the best constant: {_percent(right)} points of accuracy, "
+            f"{_shown_number(nats, 3)} nats (95 % intervals over games); the value explains "
+            f"{100 * (1 - self.value_error / max(self.value_variance, 1e-12)):.0f} % of the variance of the results"
+            f"{self._by_kind()}"
+        )
+
+    def of_kind(self, name: str) -> Estimate:
+        """How many answers of a kind are the network's first choice."""
+        chosen = self.kinds[name]
+        return over_games(self.players[0].right[chosen], self.game[chosen])
+
+    def _by_kind(self) -> str:
+        """A second table, if the game tells kinds apart."""
+        each = sorted(self.kinds, key=lambda name: -int(self.kinds[name].sum()))
+        rows = [[name, f"{self.kinds[name].sum():,}", _percent(self.of_kind(name))] for name in each]
+        return f"\n\n{align([['kind', 'questions', 'first choice right, %'], *rows])}" if rows else ""
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+
+        def pair(estimate: Estimate) -> dict[str, float | None]:
+            values = {"mean": estimate.mean, "half_width_95": estimate.half}
+            return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+        right, nats = self.margins()
+        return {
+            "decisions": len(self.game),
+            "games": len(np.unique(self.game)),
+            "players": {
+                player.name: {
+                    "accuracy": pair(over_games(player.right, self.game)),
+                    "cross_entropy": pair(over_games(player.surprise, self.game)),
+                }
+                for player in self.players
+            },
+            "margin": {"accuracy": pair(right), "cross_entropy": pair(nats)},
+            "kinds": {
+                name: {"decisions": int(chosen.sum()), "accuracy": pair(self.of_kind(name))}
+                for name, chosen in self.kinds.items()
+            },
+            "value_error": self.value_error,
+            "value_variance": self.value_variance,
+        }
+
+
+def _percent(share: Estimate) -> str:
+    return _shown_number(Estimate(100 * share.mean, 100 * share.half), 1)
+
+
+def _shown_number(estimate: Estimate, digits: int) -> str:
+    """One game has no interval."""
+    half = f" ± {estimate.half:.{digits}f}" if math.isfinite(estimate.half) else ""
+    return f"{estimate.mean:.{digits}f}{half}"
+
+
+def report_of(checked: Checked, train: Examples, check: Examples, kinds: tuple[str, ...] = ()) -> Report:
+    """Compares a network with constant players; `kinds`: the names of `Examples.kind`."""
+    known, asked = ((each.masks(np.arange(len(each))), each.action) for each in (train, check))
+    constant, best = all_constant(known, asked)
+    asked_of = {name: check.kind == number for number, name in enumerate(kinds)}
+    found = {name: chosen for name, chosen in asked_of.items() if chosen.any()}
+    players = [checked.prediction, *constant, best]
+    return Report(players, check.game, checked.value_error, checked.value_variance, found)
+
+
+def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyTree) -> str:
+    """Writes a run whose only checkpoint, before its first update, holds these parameters; returns their hash.
+
+    It holds what `train.from_run` takes over, and no games in progress: there are none.
+
+    Args:
+      run: that is written.
+      whole: its configuration.
+      config: of the first stage, in which a training that goes on from it begins.
+      env: the game of that.
+      params: of the network.
+    """
+    state = {
+        "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).begin_with(params),
+        "key": jax.random.key(config.run.seed),
+        "update": jnp.int32(0),
+        "env_steps": Counter.zero(),
+        "games": Counter.zero(),
+    }
+    configs.save(whole, run.config_file)
+    snapshot = checkpoint.take(0, state, make_stamp(config, env, whole))
+    with contextlib.closing(run.checkpoints()) as store:
+        store.save(snapshot)
+    return snapshot.meta["params_hash"]
+
+
+# ---- jaxrl imitate --------------------------------------------------------------------------------------------------
+
+
+def imitate(args: argparse.Namespace) -> RunDirectory | None:
+    """Makes a run whose network plays as in recorded games; returns it if it is to be evaluated."""
+    xla.keep_memory()
+    whole = _checked(args)
+    config = configs.stages(whole)[0].config  # a training that goes on from it begins there
+    env = make_games(config).training
+    if not isinstance(getattr(env, "game", None), HostGame):
+        raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
+    assert isinstance(env, HostEnv)
+    school, held_out = _school(args, config, env)
+    enable_compilation_cache(config.run.cache_dir)
+    with begun_run(config) as target, target.lock(), checkpoint.no_space_is_user_error(target.path):
+        with contextlib.closing(MetricsLogger(target.path)) as logger, Stop() as stop:
+
+            def tell(epoch: int, row: dict[str, float]) -> None:
+                logger.write(epoch, epoch * len(school.books.train), row)
+                say(_line(epoch, row))
+
+            learnt = school.taught(args.dagger, stop, target.path / ROUNDS, tell)
+        digest = save(target, whole, config, env, learnt.params)
+        _report(args, school, held_out, learnt, target, digest)
+    print(f"\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
+    print(f"  {next_command('train', target.path)}")
+    if learnt.stopped:
+        print(f"stopped before its games; they are played by:\n  {next_command('evaluate', target.path)}")
+    return target if args.deals != 0 and not learnt.stopped else None
+
+
+def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[School, Examples | None]:
+    """All recorded games: those that are learnt from, and those of --held-out-data.
+
+    Raises:
+      UserError: there are too few, or nobody can say what the learner should have done in games of its own.
+    """
+    game, network = env.game, make_network(config.network, env)
+    specs = [parse(text) for text in args.data]
+    bots = [spec.name for spec in specs if spec.kind == BOT]
+    named = [spec.text for spec in specs if spec.kind != BOT], args.held_out_data
+    sources, others = ([demonstrations.source_of(game, text) for text in dict.fromkeys(part)] for part in named)
+    expert = expert_of(env, args.expert, config.run.path) if args.dagger else ""
+    teaching = Schooling(**{key: getattr(args, key) for key in Schooling._fields})
+    books = Divided(game, config.ppo.gamma, network.remembers, args.check, args.seed)
+    found = demonstrations.read(game, sources, say)
+    if bots:
+        demonstrations.take(
+            found, game, "a bot", collect_demonstrations.played_by_bots(env, bots, args.games, args.seed)
+        )
+    books.add(found)
+    say(books.summary(found))
+    del found  # twice in memory otherwise
+    opponents = [bot_player(env, name) for name in config.evaluate.opponents if name in env.bots and name != "random"]
+    held_out = None
+    if others:
+        unseen = demonstrations.Found(known=set(books.known))  # what is learnt from is not held out
+        demonstrations.read_into(unseen, game, others, say)
+        if not unseen.games:
+            raise UserError("--held-out-data: there is no game that has a result and is not among those of --data.")
+        held_out = books.examples(unseen)
+    return School(env, network, books, teaching, expert, opponents, args.games), held_out
+
+
+def _report(
+    args: argparse.Namespace,
+    school: School,
+    held_out: Examples | None,
+    learnt: Learnt,
+    target: RunDirectory,
+    digest: str,
+) -> None:
+    """Prints and writes how well answers are predicted."""
+    books, kinds = school.books, school.env.game.question_kinds
+    report = report_of(learnt.checked, books.train, books.check, kinds)
+    settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
+    record = settings | report.record() | {"epoch": learnt.epoch, "params_hash": digest}
+    counted = f"{books.check.games} games with {len(books.check):,} decisions that nobody has learnt from"
+    print(f"after epoch {learnt.epoch}, on {counted}:\n\n{report.text()}")
+    if held_out is not None:
+        found = make_check(school.network)(learnt.params, held_out)
+        other = report_of(found, books.train, held_out, kinds)
+        record |= {"held_out": other.record()}
+        counted = f"{held_out.games} games with {len(held_out):,} decisions of --held-out-data"
+        print(f"\non {counted}:\n\n{other.text()}")
+    write_json(target.imitation_file, record)
+
+
+def _checked(args: argparse.Namespace) -> Config:
+    """The configuration of the new run. Raises UserError for options out of range."""
+    check_learning(args)
+    if args.deals is not None and args.deals < 2 and args.deals != 0:
+        raise UserError(f"--deals must be 0 or at least 2, got {args.deals}.")
+    if args.dagger < 0:
+        raise UserError(f"--dagger must be at least 0, got {args.dagger}.")
+    if args.expert and not args.dagger:
+        raise UserError("--expert is of the rounds of --dagger: give their number too.")
+    if not 0.0 < args.check < 1.0:
+        raise UserError(f"--check must lie between 0 and 1, got {args.check}.")
+    # A list of paths takes whatever follows it: keys to change are known by their "=".
+    keys = [text for text in args.data + args.held_out_data if "=" in text and not Path(text).exists()]
+    args.data, args.held_out_data = (
+        [text for text in part if text not in keys] for part in (args.data, args.held_out_data)
+    )
+    config = configs.load(args.config, [*args.overrides, *keys], args.allow)
+    if find_algorithm(config.train.algorithm).by_value:
+        raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
+    check_one_network(config.train.algorithm, "imitate")
+    if config.network.normalize:
+        raise UserError("network.normalize is learnt while playing: imitate without it.")
+    name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
+    return configs.named(config, name)
+
+
+def _line(epoch: int, row: dict[str, float]) -> str:
+    return (
+        f"epoch {epoch}: cross-entropy {row['imitate/train_cross_entropy']:.4f} learnt, "
+        f"{row['imitate/cross_entropy']:.4f} checked, {100 * row['imitate/accuracy']:.1f} % right, value error "
+        f"{row['imitate/value_error']:.3f}, {row['time/decisions_per_s']:.0f} decisions/s"
+    )
