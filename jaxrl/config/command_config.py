@@ -20,7 +20,24 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def main(args: Namespace) -> int:
-    """Runs `jaxrl config`."""
-    from jaxrl.config import describe
+    """Prints the table of keys, the options of a game, or a resolved configuration."""
+    from jaxrl.config import load, to_dict
+    from jaxrl.config.describe import describe, options_of, origins, resolved
+    from jaxrl.games import make_stages
+    from jaxrl_envs.shared.errors import UserError
 
-    return describe.main(args)
+    if args.env:
+        for number, section in enumerate(options_of(args.env)):
+            print("\n" * (number > 0) + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in section.rows))
+    elif args.preset or args.config or args.overrides:
+        name, overrides = args.config or args.preset, args.overrides
+        if args.preset and "=" in args.preset:  # the first override
+            name, overrides = args.config, [args.preset, *overrides]
+        elif args.preset and args.config:
+            raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
+        config = load(name, overrides, args.allow)
+        make_stages(config)  # says what does not fit the game
+        print("\n".join(resolved(to_dict(config), origins(name, overrides))))
+    else:
+        print(describe())
+    return 0

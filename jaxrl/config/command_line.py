@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from jaxrl.config import Config, presets
 from jaxrl.zoo import PREFIX as OF_THE_ZOO
 from jaxrl.zoo import names as zoo_names
-from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import all_paths
 
 
@@ -136,14 +135,3 @@ def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit:
     parser.add_argument("--learning-rate", type=real, default=rate, help=f"of Adam (default: {rate:g})")
     parser.add_argument("--value-coef", type=real, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
     parser.add_argument("--seed", type=seed, default=0, help="of all randomness (default: 0)")
-
-
-def check_learning(args: Namespace) -> None:
-    """Raises UserError for a way to teach that is out of range."""
-    for name in ("iterations", "games", "epochs", "patience", "minibatch"):
-        if getattr(args, name, 1) < 1:
-            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
-    if not 0.0 < args.learning_rate < math.inf:
-        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
-    if not 0.0 <= args.value_coef < math.inf:
-        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")

@@ -1,8 +1,7 @@
-"""`jaxrl config`: every configuration key, or a resolved configuration with the origin of its values."""
+"""Tables of all configuration keys, and a resolved configuration with the origin of its values."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import typing
 from collections.abc import Iterator, Sequence
@@ -10,11 +9,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from jaxrl.config import Config, load, presets, to_dict
+from jaxrl.config import Config, presets
 from jaxrl.config.curriculum import CHANGING, Until
-from jaxrl.games import make_stages
 from jaxrl_envs.contract import registry
-from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import default_of, limits_of, to_tree, type_name
 from jaxrl_envs.shared.section import Schedule
 
@@ -124,22 +121,3 @@ def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str 
         else:
             lines.append(f"{indent}{key}: {_default(value)}{origin}")
     return lines
-
-
-def main(args: argparse.Namespace) -> int:
-    """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
-    if args.env:
-        for number, section in enumerate(options_of(args.env)):
-            print("\n" * (number > 0) + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in section.rows))
-    elif args.preset or args.config or args.overrides:
-        name, overrides = args.config or args.preset, args.overrides
-        if args.preset and "=" in args.preset:  # the first override
-            name, overrides = args.config, [args.preset, *overrides]
-        elif args.preset and args.config:
-            raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
-        config = load(name, overrides, args.allow)
-        make_stages(config)  # says what does not fit the game
-        print("\n".join(resolved(to_dict(config), origins(name, overrides))))
-    else:
-        print(describe())
-    return 0

@@ -26,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="lower all that it would compile for a GPU, also on a machine without one; with one, compare the CPU and "
         "measure rates by batch",
     )
-    parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/measured.md)")
+    parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/results/measured.md)")
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
     parser.add_argument(

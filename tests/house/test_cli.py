@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,7 +95,11 @@ def test_files_that_never_end(capsys, tmp_path, text):
 
 def fake_command(monkeypatch, main) -> None:
     """Replaces what every command does by `main`, and their options by none."""
-    monkeypatch.setattr(cli, "_prepare", lambda *_: main)
+
+    def prepare(parser, name, rest):
+        return SimpleNamespace(main=main, DEVICES=getattr(cli.find_command(name), "DEVICES", cli.ONE))
+
+    monkeypatch.setattr(cli, "_prepare", prepare)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])

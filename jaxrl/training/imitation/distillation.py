@@ -25,7 +25,6 @@ from jaxrl import xla
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm, trained_player
 from jaxrl.config import Config
-from jaxrl.config.command_line import check_learning
 from jaxrl.games import make_games
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
@@ -59,7 +58,7 @@ from jaxrl.runs.logs.console import waiting
 from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
-from jaxrl.training.imitation.supervised import Lessons, Losses, make_step
+from jaxrl.training.imitation.supervised import Lessons, Losses, check_learning, make_step
 from jaxrl.training.state import HostState
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import prng

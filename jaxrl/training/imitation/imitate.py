@@ -24,7 +24,6 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
 from jaxrl.config import Config
-from jaxrl.config.command_line import check_learning
 from jaxrl.games import make_games
 from jaxrl.matches.tables import align
 from jaxrl.networks.factory import make_network
@@ -41,6 +40,7 @@ from jaxrl.training.imitation.cloning import Checked, Learnt, Schooling, make_ch
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games
 from jaxrl.training.imitation.dagger import School, Stop, expert_of
 from jaxrl.training.imitation.demonstrations import Divided, Examples
+from jaxrl.training.imitation.supervised import check_learning
 from jaxrl.training.state import Counter
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.host.env import HostEnv

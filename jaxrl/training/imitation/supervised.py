@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ from jaxrl.networks.base import Memory
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import Network
 from jaxrl_envs.contract.env import PyTree
+from jaxrl_envs.shared.errors import UserError
 
 
 class Lessons(NamedTuple):
@@ -81,3 +84,14 @@ def make_step(
         return *optimizer.apply(rule, params, opt_state, gradient), losses
 
     return step
+
+
+def check_learning(args: Namespace) -> None:
+    """Raises UserError for a way to teach that is out of range."""
+    for name in ("iterations", "games", "epochs", "patience", "minibatch"):
+        if getattr(args, name, 1) < 1:
+            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
