@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import json
@@ -18,7 +17,6 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.registry import find_algorithm
-from jaxrl.config import describe as config_command
 from jaxrl.config import presets
 from jaxrl.config.describe import describe
 from jaxrl.games import make_games
@@ -538,7 +536,7 @@ def test_a_game_adds_its_own_section():
 
 
 def test_the_section_of_a_game_is_described(capsys):
-    assert config_command.main(argparse.Namespace(env="forge", config=None, overrides=[])) == 0
+    assert cli.main(["config", "--env", "forge"]) == 0
     told = capsys.readouterr().out
     assert "env.options.decks  " in told and "forge.daemons  int or str or list of str = auto" in told
     assert "forge.heap_mb  int = 1024  (256 <= x <= 1048576)" in told

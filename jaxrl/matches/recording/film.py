@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl.matches.host_loop import KeyChain, play_on
+from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays
 from jaxrl.players.find import find_opponents, find_player
