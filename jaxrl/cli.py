@@ -37,7 +37,7 @@ NO_FILE = {  # what is wrong with a place, not with the program
     ),
 }
 OUT_OF_MEMORY = (
-    "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay memory of DQN "
+    "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay buffer of DQN "
     "(evaluations: --deals), or close other programs; what was saved is intact."
 )
 

@@ -100,6 +100,10 @@ class Learner:
     """Other parameters of the same network, by what they are. They begin as `params`; `AVERAGE`, if it is kept, is
     what evaluations, matches and exports play with."""
 
+    def on_device(self) -> Any:
+        """The learner without what lives on the host, such as a replay buffer there."""
+        return self
+
     def begin_with(self, params: Any) -> Any:
         """The learner as it begins with these parameters."""
         return self.replace(params=params, copies=dict.fromkeys(self.copies, params))
@@ -120,32 +124,16 @@ class HostLearning(abc.ABC):
     """`Algorithm.learn` for rollouts that stay on the host, with a part of the learner that lives there too."""
 
     @abc.abstractmethod
-    def begun(self, learner: Any) -> Any:
-        """A first light learner with the host's part as it begins."""
-
-    @abc.abstractmethod
-    def forms(self, learner: Any) -> Any:
-        """The shapes of a light learner with those of the host's part."""
-
-    @abc.abstractmethod
-    def light(self, learner: Any) -> Any:
-        """A learner without the host's part."""
-
-    @abc.abstractmethod
     def load(self, learner: Any, key: jax.Array) -> None:
-        """Takes over the host's part of a learner; `key` is the training's, typed."""
+        """Takes over the host's part of a learner, an empty one if it has none; `key` is the training's, typed."""
 
     @abc.abstractmethod
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
-        """As `Algorithm.learn`, of a light learner; the rollout's arrays are NumPy's, and good for this call only."""
+        """As `Algorithm.learn`, of `Learner.on_device`; the rollout's arrays are NumPy's and valid during the call."""
 
     @abc.abstractmethod
     def save(self, learner: Any) -> Any:
-        """A light learner with the host's part as it is now."""
-
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Ends all threads."""
+        """The learner with the host's part as it is now, as checkpoints hold it; before `load` with its shapes."""
 
 
 class Algorithm(abc.ABC):

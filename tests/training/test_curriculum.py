@@ -407,7 +407,7 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
 
 @pytest.mark.parametrize("case", ["ppo, league, memory, two seeds, magnet, average", "dqn, host, cut games"])
 def test_what_was_learnt_goes_on_in_new_games(case):
-    """Also opponents of the past; but no replay memory, which is of other games."""
+    """Also opponents of the past; but no replay buffer, which is of other games."""
     config, env = CASES[case]
     program = make_program(config, env)
     state, _ = run(program, program.init(3), calls=2)

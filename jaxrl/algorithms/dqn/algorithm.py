@@ -1,6 +1,6 @@
 """Deep Q-learning as an `Algorithm`: what it keeps, how it explores, and one update from rollout to metrics.
 
-One update is a round: the decisions of a rollout go into the replay memory, and `dqn.updates` optimizer steps follow as
+One update is a round: the decisions of a rollout go into the replay buffer, and `dqn.updates` optimizer steps follow as
 soon as the memory has enough to learn from. For compiled games the memory is a part of the compiled program
 (`device_replay`), for games on the host it stays there (`host_learning`).
 """

@@ -20,7 +20,7 @@ class DQNConfig(Section):
     updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
     batch: int = option(384, "transitions in an optimizer step", minimum=1)
     capacity: int = option(
-        100_000, "transitions in the replay memory, as many as fit; the oldest is overwritten", minimum=1
+        100_000, "transitions in the replay buffer, as many as fit; the oldest is overwritten", minimum=1
     )
     learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
     alpha: float = option(
@@ -35,7 +35,7 @@ class DQNConfig(Section):
     gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
     save_replay: bool = option(
-        True, "checkpoints hold the replay memory, so that a run resumes exactly; false saves the disk"
+        True, "checkpoints hold the replay buffer, so that a run resumes exactly; false saves the disk"
     )
 
     def check(self, config: Any) -> None:

@@ -1,4 +1,4 @@
-"""The replay memory of compiled games: arrays on the device, written and drawn from inside of the training program.
+"""The replay buffer of compiled games: arrays on the device, written and drawn from inside of the training program.
 
 Records are kept as `nstep` describes, in a ring: the oldest is overwritten. A device reads all priorities at
 memory speed, so there is no tree here: priorities lie in rows of about sqrt(N), and a draw finds its row by the sums of
@@ -30,7 +30,7 @@ MANY = 2**30  # records are counted up to here
 
 
 @struct.dataclass
-class ReplayMemory:
+class ReplayBuffer:
     """Records of decisions. `priority` is padded to whole rows; a record of priority 0 is never drawn.
 
     A record is one row of bytes, and its link one row of words: XLA's CPU backend aborts the process while it compiles
@@ -107,10 +107,10 @@ def _kept_as(dtype: Any, storage: str) -> np.dtype:
     return np.dtype(np.uint8) if jnp.issubdtype(dtype, jnp.bool_) else np.dtype(dtype)
 
 
-def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayMemory:
+def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayBuffer:
     """A memory of `capacity` records, without any yet, for so many lanes (B) and seats (P)."""
     width = 1 << max(0, (capacity - 1).bit_length() // 2)
-    return ReplayMemory(
+    return ReplayBuffer(
         content=jnp.zeros((capacity, form.bytes), jnp.uint8),
         links=jnp.full((capacity, 2), LOST, jnp.int32),
         priority=jnp.zeros((-(-capacity // width), width), jnp.float32),
@@ -121,7 +121,7 @@ def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayMe
     )
 
 
-def sequel_of(memory: ReplayMemory, records: jax.Array) -> Sequel:
+def sequel_of(memory: ReplayBuffer, records: jax.Array) -> Sequel:
     """What follows some records i32[...]."""
     link = memory.links[records]
     return Sequel(link[..., 0], jax.lax.bitcast_convert_type(link[..., 1], jnp.float32))
@@ -135,7 +135,7 @@ def _as_links(sequel: Sequel) -> jax.Array:
 # ---- writing ------------------------------------------------------------------------------------------------------
 
 
-def append(memory: ReplayMemory, decisions: Transition, form: RecordFormat) -> ReplayMemory:
+def append(memory: ReplayBuffer, decisions: Transition, form: RecordFormat) -> ReplayBuffer:
     """Adds the learner's decisions of a rollout and closes those that waited for it.
 
     Args:
@@ -156,7 +156,7 @@ def append(memory: ReplayMemory, decisions: Transition, form: RecordFormat) -> R
     return memory.replace(head=(memory.head + plan.count) % capacity, waiting=plan.waiting)
 
 
-def _write(memory: ReplayMemory, record: jax.Array, content: jax.Array, sequel: Sequel) -> ReplayMemory:
+def _write(memory: ReplayBuffer, record: jax.Array, content: jax.Array, sequel: Sequel) -> ReplayBuffer:
     """Writes whole records i32[T, B, S]; those with the number NONE are left out."""
     # Out of range is dropped by a scatter.
     index = jnp.where(record >= 0, record, memory.links.shape[0]).reshape(-1)
@@ -167,7 +167,7 @@ def _write(memory: ReplayMemory, record: jax.Array, content: jax.Array, sequel: 
     return _drawable(memory, record, (record >= 0) & (sequel.following >= END), also_others=True)
 
 
-def _close(memory: ReplayMemory, record: jax.Array, sequel: Sequel) -> ReplayMemory:
+def _close(memory: ReplayBuffer, record: jax.Array, sequel: Sequel) -> ReplayBuffer:
     """Writes what follows earlier records i32[B, P], where that is known now."""
     known = (record >= 0) & (sequel.following != OPEN)
     index = jnp.where(known, record, memory.links.shape[0])
@@ -175,7 +175,7 @@ def _close(memory: ReplayMemory, record: jax.Array, sequel: Sequel) -> ReplayMem
     return _drawable(memory, record, known & (sequel.following >= END), also_others=False)
 
 
-def _drawable(memory: ReplayMemory, record: jax.Array, known: jax.Array, *, also_others: bool) -> ReplayMemory:
+def _drawable(memory: ReplayBuffer, record: jax.Array, known: jax.Array, *, also_others: bool) -> ReplayBuffer:
     """Gives transitions whose end is known the highest priority; `also_others` takes it from the rest."""
     index = jnp.where((record >= 0) if also_others else known, record, memory.priority.size)
     fresh = jnp.where(known, memory.highest, 0.0)
@@ -227,19 +227,19 @@ class DeviceReplay:
         """Of its records."""
         return RecordFormat(self._env.observation_spec, self._env.num_actions, STORAGE)
 
-    def empty(self) -> ReplayMemory:
+    def empty(self) -> ReplayBuffer:
         """A memory without any record."""
         return empty(self.form, self._dqn.capacity, self._lanes, self._env.num_players)
 
-    def push(self, memory: ReplayMemory, steps: Transition) -> ReplayMemory:
+    def push(self, memory: ReplayBuffer, steps: Transition) -> ReplayBuffer:
         """`append` of a rollout [T, B, ...]."""
         return append(memory, steps, self.form)
 
-    def ready(self, memory: ReplayMemory) -> jax.Array:
+    def ready(self, memory: ReplayBuffer) -> jax.Array:
         """bool[]: enough has been seen to learn from, and there is something to draw."""
         return (memory.written >= self._dqn.learning_starts) & jnp.any(memory.priority > 0.0)
 
-    def sample(self, memory: ReplayMemory, key: jax.Array, gamma: Any) -> tuple[jax.Array, Transitions]:
+    def sample(self, memory: ReplayBuffer, key: jax.Array, gamma: Any) -> tuple[jax.Array, Transitions]:
         """Draws a batch.
 
         Args:
@@ -267,7 +267,7 @@ class DeviceReplay:
         return record, batch
 
     @staticmethod
-    def reprioritise(memory: ReplayMemory, record: jax.Array, priority: jax.Array) -> ReplayMemory:
+    def reprioritise(memory: ReplayBuffer, record: jax.Array, priority: jax.Array) -> ReplayBuffer:
         """New priorities f32[n] of records i32[n]; of one that comes twice the larger one counts, on any device."""
         flat = memory.priority.reshape(-1).at[record].set(0.0).at[record].max(priority)
         return memory.replace(

@@ -1,4 +1,4 @@
-"""The replay memory of games on the host: preallocated NumPy arrays in a ring, with a sum-tree of priorities.
+"""The replay buffer of games on the host: preallocated NumPy arrays in a ring, with a sum-tree of priorities.
 
 Records are kept as `nstep` describes. The memory does not lock: one thread uses it, see `prefetch`.
 """
@@ -22,7 +22,7 @@ MANY = 2**30  # records are counted up to here
 
 
 @struct.dataclass
-class HostMemory:
+class HostReplayBuffer:
     """A memory as a part of the training state: arrays of the host. N records, F features, A actions, B lanes."""
 
     observation: Any  # f16 or f32[N, F]
@@ -43,11 +43,11 @@ class Drawn(NamedTuple):
     batch: Transitions
 
 
-def memory_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostMemory:
+def buffer_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostReplayBuffer:
     """Shapes and dtypes of a memory."""
     n, form = dqn.capacity, jax.ShapeDtypeStruct
     waiting = (lanes, game.num_players)
-    return HostMemory(
+    return HostReplayBuffer(
         observation=form((n, game.num_features), np.dtype(STORAGE)),
         mask=form((n, game.num_actions), np.bool_),
         action=form((n,), np.int32),
@@ -65,7 +65,7 @@ class HostReplay:
 
     def __init__(self, game: HostGame, dqn: DQNConfig, lanes: int):
         """An empty memory; its big arrays are made now and never again."""
-        self._dqn, self._forms = dqn, memory_shapes(game, dqn, lanes)
+        self._dqn, self._forms = dqn, buffer_shapes(game, dqn, lanes)
         arrays = jax.tree.map(lambda form: aligned(form.shape, form.dtype), self._forms)
         self._observation, self._mask, self._action = arrays.observation, arrays.mask, arrays.action
         self._reward, self._following = arrays.reward, arrays.following
@@ -84,9 +84,9 @@ class HostReplay:
         self._waiting.record[:], self._waiting.reward[:] = NONE, 0.0
         self._head, self._written, self._highest = 0, 0, np.float32(1.0)
 
-    def save(self) -> HostMemory:
+    def save(self) -> HostReplayBuffer:
         """The memory as a part of the state; its big arrays stay live and change with the next `push`."""
-        return HostMemory(
+        return HostReplayBuffer(
             observation=self._observation,
             mask=self._mask,
             action=self._action,
@@ -98,7 +98,7 @@ class HostReplay:
             highest=np.array(self._highest, np.float32),
         )
 
-    def load(self, memory: HostMemory) -> None:
+    def load(self, memory: HostReplayBuffer) -> None:
         """Takes over what `save` gave, in this process or another."""
         kept = (self._observation, self._mask, self._action, self._reward, self._following)
         new = (memory.observation, memory.mask, memory.action, memory.reward, memory.following)

@@ -1,6 +1,6 @@
 """What follows a decision: links between the own decisions of a seat, and n-step returns along them.
 
-A replay memory holds one record for every decision. A record knows what its seat earned from then up to its own next
+A replay buffer holds one record for every decision. A record knows what its seat earned from then up to its own next
 decision, and where that one is stored: `following`, the number of a record or one of the codes below. So an observation
 is stored once, although it is the beginning of one transition and the end of others. For two seats:
 

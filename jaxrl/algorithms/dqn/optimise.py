@@ -12,6 +12,7 @@ from flax import struct
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
 from jaxrl.algorithms.dqn.config import DQNConfig
+from jaxrl.algorithms.dqn.host_replay import HostReplayBuffer
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
@@ -40,7 +41,11 @@ class DQNLearner(Learner):
     opt_state: optax.OptState
     steps: jax.Array  # i32[], optimizer steps
     ready: jax.Array  # bool[], there is enough to learn from
-    replay: Any  # `device_replay.ReplayMemory` or `host_replay.HostMemory`; None while a `HostLearning` holds it
+    replay: Any  # `device_replay.ReplayBuffer` or `host_replay.HostReplayBuffer`; None while a `HostLearning` holds it
+
+    def on_device(self) -> DQNLearner:
+        """Without a replay buffer on the host."""
+        return self.replace(replay=None) if isinstance(self.replay, HostReplayBuffer) else self
 
 
 class LearnSums(NamedTuple):

@@ -55,33 +55,31 @@ class HostLearner:
 
     # ---- the learner --------------------------------------------------------------------------------------------
 
-    def begun(self, learner: Any) -> Any:
-        """A first learner with the part of it that lives on the host."""
-        return learner if self._host is None else self._host.begun(learner)
-
-    def forms(self, learner: Any) -> Any:
-        """The shapes of a saved learner, from those of a light one."""
-        return self._setup.algorithm.saved(learner) if self._host is None else self._host.forms(learner)
-
-    def light(self, learner: Any) -> Any:
-        """A learner without that part."""
-        return learner if self._host is None else self._host.light(learner)
-
     def take(self, learner: Any, lanes: Any, key: jax.Array) -> Any:
-        """A learner without that part, which is held here from now on; it is, if the state is that of `give`."""
-        if self._host is None:
-            return learner
-        if self._holds is None or self._holds is not lanes:
+        """`Learner.on_device`; the host's part is held here from now on: it is already if `lanes` are those of `give`.
+
+        Args:
+          learner: of a state.
+          lanes: of the same state; None: before its first games.
+          key: the training's.
+        """
+        if self._host is not None and (lanes is None or self._holds is not lanes):
             self._host.load(learner, key)
         self._holds = None
-        return self._host.light(learner)
+        return learner.on_device()
 
     def give(self, learner: Any, lanes: Any) -> Any:
-        """The learner with that part; `lanes` are those of its state."""
-        if self._host is None:
-            return learner
+        """The learner with the host's part, as checkpoints hold it; `lanes` are those of its state."""
         self._holds = lanes
-        return self._host.save(learner)
+        return self.whole(learner)
+
+    def forget(self) -> None:
+        """Lets the next `take` load the host's part of its learner, whatever is held here."""
+        self._holds = None
+
+    def whole(self, learner: Any) -> Any:
+        """The learner with the host's part as it is now, or with its shapes before the first `take`."""
+        return learner if self._host is None else self._host.save(learner)
 
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Metrics]:
         """One update; all of the learner but its parameters is donated: actors may still read those.
@@ -107,12 +105,6 @@ class HostLearner:
         """Arrays of which every process has its share, over the mesh; both are tuples of the same kind."""
         each = zip(shares, places, strict=True)
         return type(shares)(*[distributed.shard(part, NamedSharding(self._mesh, place)) for part, place in each])
-
-    def close(self) -> None:
-        """Ends all threads."""
-        self._holds = None
-        if self._host is not None:
-            self._host.close()
 
     def _compiled(
         self, params: Any, rest: Any, rollout: Rollout, key: jax.Array, number: jax.Array

@@ -73,11 +73,12 @@ class Sebulba(Program):
         self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
         state = state.replace(lanes=first_lanes(self.host, state, int(engine_seed)))
-        return self.begin(state.replace(learner=self.learner.begun(state.learner)))
+        learner = self.learner.take(state.learner, None, state.key)
+        return self.begin(state.replace(learner=self.learner.give(learner, state.lanes)))
 
     def begin(self, state: TrainState) -> TrainState:
         """The next rollouts are all played with the parameters and the pool as they are now."""
-        lag, pool, learner = self.config.sebulba.lag, state.pool, self.learner.light(state.learner)
+        lag, pool, learner = self.config.sebulba.lag, state.pool, state.learner.on_device()
         number = int(state.update)
         if not lag:
             return state.replace(acting=())
@@ -109,7 +110,7 @@ class Sebulba(Program):
             if not isinstance(cause, (Exception, distributed.PeerFailed)):
                 cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
             self._fault = cause
-            self.close(keep_learner=True)
+            self._end_session()
         self._stop = False
         if not done:
             self._raise_fault()
@@ -148,7 +149,8 @@ class Sebulba(Program):
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
         policy = jax.tree.map(lambda leaf: self._form(leaf, self.host.replicated), policy)
         acting = Acting(policy, state.pool, state.update)
-        learner = jax.tree.map(self._form_of_host, self.learner.forms(state.learner))
+        saved = self.algorithm.saved(self.learner.whole(state.learner))
+        learner = jax.tree.map(self._form_of_host, saved)
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
 
     def saved(self, state: TrainState) -> TrainState:
@@ -179,13 +181,15 @@ class Sebulba(Program):
         or when the other processes have theirs."""
         self._stop = True
 
-    def close(self, *, keep_learner: bool = False) -> None:
-        """Ends all threads; those of the learner only if it is not still at work."""
+    def close(self) -> None:
+        """Ends all threads; a later `advance` continues from what its state holds, as in another process."""
+        self._end_session()
+        self.learner.forget()
+
+    def _end_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.close()
-        if not keep_learner:
-            self.learner.close()
 
     # ---- one update ---------------------------------------------------------------------------------------------
 
@@ -242,7 +246,7 @@ class Sebulba(Program):
         """The threads that play on from `state`: those that run, if they are that far, else new ones."""
         if self._session is not None and self._session.lanes is state.lanes:
             return self._session
-        self.close(keep_learner=True)
+        self._end_session()
         self._session = Session(self.host, self.storages, state)
         return self._session
 

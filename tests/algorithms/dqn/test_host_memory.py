@@ -1,4 +1,4 @@
-"""The replay memory on the host: what is remembered, and in which order it is used."""
+"""The replay buffer on the host: what is remembered, and in which order it is used."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_remembers_what_the_memory_on_the_device_remembers(capacity: int) -> Non
     assert capacity == 60 or any(values[2] >= 1000 for values in found.values())  # some stand on final observations
 
 
-def transitions_of(memory: device_replay.ReplayMemory) -> dict[float, tuple]:
+def transitions_of(memory: device_replay.ReplayBuffer) -> dict[float, tuple]:
     """Observation -> (return, discount, where it stands, action, legal actions) of all that can be drawn."""
     links, content = np.asarray(memory.links), jax.jit(FORM.unpack)(memory.content)
     observation, masks, actions = np.asarray(content.observation)[:, 0], np.asarray(content.mask), content.action
@@ -176,9 +176,9 @@ def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
         return np.abs(batch.reward) + np.float32(0.5)
 
     for number in range(3):
-        prefetcher.push(random_steps(number, 50 * number))
-        prefetcher.learn(4 * number, 4, learn)
-    prefetcher.close()
+        with prefetcher:
+            prefetcher.push(random_steps(number, 50 * number))
+            prefetcher.learn(4 * number, 4, learn)
     expected = []
     for number in range(3):
         draws = [("draw", 4 * number + k) for k in range(4)]
@@ -190,6 +190,5 @@ def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
 
 def test_an_error_in_the_thread_reaches_the_learner() -> None:
     prefetcher = Prefetcher(HostReplay(TicTacToeGame(), DQNConfig(capacity=2000), LANES), Timers(False))
-    with pytest.raises(ValueError, match="nothing can be drawn"):
+    with prefetcher, pytest.raises(ValueError, match="nothing can be drawn"):
         prefetcher.learn(0, 3, lambda k, batch: batch.priority)
-    prefetcher.close()

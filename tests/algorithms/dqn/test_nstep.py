@@ -107,7 +107,7 @@ def in_rollouts(steps: Steps) -> list[Steps]:
     ]
 
 
-def remembered(steps: Steps, capacity: int) -> device_replay.ReplayMemory:
+def remembered(steps: Steps, capacity: int) -> device_replay.ReplayBuffer:
     """The memory after all rollouts; masks say which action was taken."""
     memory = device_replay.empty(FORM, capacity, LANES, SEATS)
     for part in in_rollouts(steps):
@@ -119,7 +119,7 @@ def remembered(steps: Steps, capacity: int) -> device_replay.ReplayMemory:
     return memory
 
 
-def returns_of(memory: device_replay.ReplayMemory, gamma: float, n: int) -> dict[int, tuple[float, float, int]]:
+def returns_of(memory: device_replay.ReplayBuffer, gamma: float, n: int) -> dict[int, tuple[float, float, int]]:
     """Observation -> (return, discount, observation on which it stands) of everything that can be drawn."""
     records = np.flatnonzero(np.asarray(memory.priority).reshape(-1) > 0)
     links = np.asarray(memory.links)

@@ -59,7 +59,7 @@ def train(home: Path, config: str, name: str, *overrides: str) -> int:
 
 
 def test_killed_and_resumed_in_another_process_it_is_the_same(home: Path) -> None:
-    """Leaf by leaf: parameters, target network, optimizer, games, replay memory, priorities, counters and keys."""
+    """Leaf by leaf: parameters, target network, optimizer, games, replay buffer, priorities, counters and keys."""
     kill("train", "--config", str(home / "host.yaml"), "--name", "killed", at=10)
     assert newest(home, "killed").step in (4, 8)  # the write of 8 may have been under way
     assert cli.main(["resume", str(home / "runs" / "killed")]) == 0
