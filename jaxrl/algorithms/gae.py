@@ -129,7 +129,10 @@ class _Weights(NamedTuple):
 def _after(trajectory: Trajectory) -> _Carry:
     """What follows the last step."""
     steps = trajectory.steps
-    chex.assert_rank([steps.acting, steps.terminated], [3, 2])
+    chex.assert_rank(steps.acting, 3)
+    chex.assert_shape([steps.terminated, steps.truncated], steps.acting.shape[:2])
+    chex.assert_type([steps.acting, steps.terminated, steps.truncated, trajectory.last_acting], bool)
+    chex.assert_type([steps.value, steps.rewards, steps.final_value, trajectory.last_value], float)
     chex.assert_equal_shape([steps.acting, steps.value, steps.rewards, steps.final_acting, steps.final_value])
     chex.assert_equal_shape([trajectory.last_acting, trajectory.last_value, steps.value[0]])
     zeros = jnp.zeros_like(trajectory.last_value)

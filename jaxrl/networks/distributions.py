@@ -7,6 +7,7 @@ any leading axes. A is the number of actions, W = ceil(A / 32) the number of mas
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -16,6 +17,8 @@ _WORD = 32
 
 def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
     """Logits of any float type [..., A] and a mask bool[..., A] (True = legal) -> f32[..., A]."""
+    chex.assert_equal_shape_suffix([logits, mask], 1)
+    chex.assert_type([logits, mask], [float, bool])
     return jnp.where(mask, logits.astype(jnp.float32), MASK_FILL)
 
 
@@ -39,6 +42,8 @@ def pack_mask(mask: jax.Array) -> jax.Array:
 
 def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
     """u32[..., W] -> bool[..., A], the inverse of `pack_mask`."""
+    chex.assert_type(words, jnp.uint32)
+    chex.assert_axis_dimension(words, -1, -(-num_actions // _WORD))
     bits = (words[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & jnp.uint32(1)
     return (bits != 0).reshape(*words.shape[:-1], words.shape[-1] * _WORD)[..., :num_actions]
 
@@ -53,6 +58,8 @@ def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Arra
     Returns:
       f32[...], f32[...]; the entropy of a single legal action is 0.
     """
+    chex.assert_shape(action, logits.shape[:-1])
+    chex.assert_type([logits, action], [float, int])
     shifted = logits - jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
     weights = jnp.exp(shifted)  # exactly 0 at illegal actions
     total = jnp.sum(weights, axis=-1)
@@ -69,6 +76,7 @@ def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
 
 def kl_divergence(logits: jax.Array, other: jax.Array) -> jax.Array:
     """KL(pi || other) over the legal actions, exactly: f32[...] of masked logits f32[..., A] with the same mask."""
+    chex.assert_equal_shape([logits, other])
     policy, others = jax.nn.log_softmax(logits), jax.nn.log_softmax(other)
     weights = jnp.exp(policy)  # exactly 0 at illegal actions, where the difference is finite
     return jnp.sum(weights * (policy - others), axis=-1)
@@ -84,6 +92,7 @@ def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     Returns:
       i32[...], always a legal action, whatever the rounding.
     """
+    chex.assert_shape(uniform, logits.shape[:-1])
     num_actions = logits.shape[-1]
     index = jnp.arange(num_actions, dtype=jnp.int32)
     weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))

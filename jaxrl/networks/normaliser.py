@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -46,6 +47,7 @@ def fresh(features: int) -> Statistics:
 
 def normalised(statistics: Statistics, features: jax.Array) -> jax.Array:
     """f32[F] -> f32[F] of mean 0 and variance 1; a feature that has never varied keeps its scale."""
+    chex.assert_equal_shape_suffix([features, statistics.mean, statistics.variance], 1)
     _, mean, variance = jax.lax.stop_gradient(statistics)
     scale = jnp.where(variance > STILL, jax.lax.rsqrt(variance + STILL), 1.0)
     return jnp.clip((features - mean) * scale, -REACH, REACH)

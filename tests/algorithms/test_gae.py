@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxrl.algorithms.gae import Steps, Trajectory, gae, vtrace
+
+# Kernels give the same compiled and one operation at a time.
+VARIANTS = pytest.mark.parametrize("variant", [jax.jit, lambda kernel: kernel], ids=["jit", "plain"])
 
 
 def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
@@ -71,12 +76,13 @@ def random_trajectory(rng: np.random.Generator, steps: int, games: int, seats: i
     )
 
 
+@VARIANTS
 @pytest.mark.parametrize("seats", [1, 2, 4])
 @pytest.mark.parametrize("simultaneous", [False, True])
-def test_reward_credited_to_the_right_seat_brute_force(seats: int, simultaneous: bool) -> None:
+def test_reward_credited_to_the_right_seat_brute_force(variant: Any, seats: int, simultaneous: bool) -> None:
     """open_spiel 1193, ray 14880: random games with ends, cuts and resets against the O(T^2) definition."""
     trajectory = random_trajectory(np.random.default_rng(seats), 24, 40, seats, simultaneous)
-    advantage, valid = jax.jit(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
+    advantage, valid = variant(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
     expected, expected_known = oracle(trajectory, 0.97, 0.9)
     np.testing.assert_array_equal(valid, expected_known)
     assert 0.3 < valid.sum() / trajectory.steps.acting.sum() <= 1.0
@@ -154,13 +160,14 @@ def vtrace_oracle(
     return advantage, value_error
 
 
+@VARIANTS
 @pytest.mark.parametrize("seats", [1, 3])
-def test_vtrace_brute_force(seats: int) -> None:
+def test_vtrace_brute_force(variant: Any, seats: int) -> None:
     """Random games with ends and cuts, weights above and below both clips, against the O(T^2) definition."""
     rng = np.random.default_rng(seats)
     trajectory = random_trajectory(rng, 20, 30, seats, simultaneous=False)
     ratio = np.exp(rng.normal(size=trajectory.steps.value.shape)).astype(np.float32)
-    got = jax.jit(vtrace)(jax.tree.map(jnp.asarray, trajectory), ratio, 1.5, 0.97, 0.9)
+    got = variant(vtrace)(jax.tree.map(jnp.asarray, trajectory), ratio, 1.5, 0.97, 0.9)
     advantage, value_error = vtrace_oracle(trajectory, ratio, 1.5, 0.97, 0.9)
     valid = oracle(trajectory, 0.97, 0.9)[1]
     np.testing.assert_array_equal(got.valid, valid)

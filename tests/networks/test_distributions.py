@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,3 +72,20 @@ def test_the_ends_of_the_unit_interval_give_legal_actions() -> None:
         action = distributions.sample(logits, jnp.full(64, uniform, jnp.float32))
         assert np.all(np.asarray(mask)[np.arange(64), action])
     assert np.all(np.asarray(mask)[np.arange(64), distributions.greedy(logits)])
+
+
+@pytest.mark.parametrize("variant", [jax.jit, lambda kernel: kernel], ids=["jit", "plain"])
+def test_kernels_are_the_same_compiled_and_reject_other_shapes(variant: Any) -> None:
+    logits, mask = random_logits(actions=7, rows=5)
+    action = distributions.greedy(logits)
+    chosen, entropy = variant(distributions.log_prob_and_entropy)(logits, action)
+    policy = np.exp(np.asarray(logits, np.float64)) * np.asarray(mask)
+    policy /= policy.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(chosen, np.log(policy.max(axis=-1)), atol=1e-5)
+    surprise = np.where(mask, policy * np.log(policy + 1e-300), 0.0)
+    np.testing.assert_allclose(entropy, -np.sum(surprise, axis=-1), atol=1e-5)
+    np.testing.assert_allclose(variant(distributions.kl_divergence)(logits, logits), 0.0, atol=1e-6)
+    with pytest.raises(AssertionError):
+        variant(distributions.log_prob)(logits, action[:-1])
+    with pytest.raises(AssertionError):
+        variant(distributions.sample)(logits, jnp.zeros(1))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -182,6 +183,8 @@ def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: j
       epsilon: f32[].
       uniform: f32[..., 2] in [0, 1).
     """
+    chex.assert_equal_shape([logits, mask])
+    chex.assert_shape(uniform, (*logits.shape[:-1], 2))
     # The place of a uniformly drawn legal action among the legal ones.
     count = jnp.sum(mask, axis=-1)
     place = jnp.minimum((uniform[..., 1] * count).astype(jnp.int32), count - 1)

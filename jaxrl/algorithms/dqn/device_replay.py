@@ -14,6 +14,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -197,6 +198,7 @@ def draw(priority: jax.Array, uniform: jax.Array) -> jax.Array:
     Returns:
       i32[n], row * width + column; never one with priority 0, however the sums are rounded.
     """
+    chex.assert_rank([priority, uniform], [2, 1])
     count, width = uniform.shape[0], priority.shape[1]
     rows = jnp.sum(priority, axis=1)
     ends = jnp.cumsum(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -36,6 +37,7 @@ def importance_weights(priority: jax.Array, beta: jax.Array) -> jax.Array:
 
     Number and sum of all priorities cancel out in that division, so only the priorities drawn (f32[N], above 0) count.
     """
+    chex.assert_rank(priority, 1)
     return (jnp.min(priority) / priority) ** beta
 
 
@@ -88,6 +90,8 @@ def dqn_loss(
     Returns:
       f32[] and its parts.
     """
+    chex.assert_equal_shape([weight, batch.action, batch.reward, batch.discount])
+    chex.assert_equal_shape([batch.mask, batch.next_mask])
     evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
     _, values, _ = evaluate(params, (), batch.observation, batch.mask, None if keys is None else keys[0])
     q = jnp.take_along_axis(values, batch.action[:, None], axis=-1)[:, 0]

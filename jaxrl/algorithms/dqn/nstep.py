@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -208,6 +209,7 @@ def n_step(xp: Any, sequel: Callable[[Array], Sequel], records: Array, gamma: Ar
       gamma: f32[], discount per own decision.
       steps: n.
     """
+    chex.assert_rank(records, 1)
     last, total = records, xp.zeros(records.shape, xp.float32)
     discount, alive = xp.ones(records.shape, xp.float32), xp.ones(records.shape, bool)
     for _ in range(steps):

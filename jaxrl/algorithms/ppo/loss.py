@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -90,6 +91,8 @@ def ppo_loss(
     Returns:
       f32[] and the parts of it.
     """
+    chex.assert_equal_shape([batch.action, batch.log_prob, batch.value, batch.advantage, batch.target, batch.weight])
+    chex.assert_type([batch.action, batch.advantage, batch.target, batch.weight], [int, float, float, float])
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
     if batch.recurrent is None:
         evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0))
