@@ -20,7 +20,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.games import GameForms, compare
 from jaxrl.training.program import Failed
-from jaxrl.training.sebulba import pools
+from jaxrl.training.sebulba import setup
 from jaxrl.training.sebulba.remote.cluster import RayWorker
 from jaxrl.training.sebulba.remote.worker import EngineBlock, EngineWorker
 from jaxrl.training.sebulba.remote.worker_pool import Lost, WorkerPool
@@ -107,7 +107,7 @@ def trained(monkeypatch, pool, **sebulba):
 @pytest.fixture(scope="module")
 def at_home():
     patch = pytest.MonkeyPatch()
-    yield trained(patch, pools.actor_pool)
+    yield trained(patch, setup.actor_pool)
     patch.undo()
 
 
