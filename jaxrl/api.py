@@ -36,7 +36,7 @@ from jaxrl_envs.contract.env import Env
 
 
 def make(id: str, **options: Any) -> Env:
-    """The game with this id (`jaxrl games` lists them) and these options. Raises UserError: there is none."""
+    """The game with this id (`jaxrl games` lists them) and these options. Raises UserError: the id is unknown."""
     return registry.make(id, **options)
 
 
@@ -93,7 +93,7 @@ def load(
       allow: modules that its configuration may name: importing them runs them.
 
     Raises:
-      UserError: there is none, or it cannot be read.
+      UserError: the player does not exist, or its files cannot be read.
     """
     return find_player(os.fspath(name), _asked(overrides, checkpoint, sampled, allow))
 
@@ -121,7 +121,7 @@ def evaluate(
       A row for each seed of the run and opponent: `Row.samples` has the outcomes with their intervals.
 
     Raises:
-      UserError: somebody is not known, or plays another game.
+      UserError: a player is unknown, or plays another game.
     """
     asked = _asked(overrides, checkpoint, sampled, allow)
     found = find_player(os.fspath(name), asked)
@@ -148,7 +148,7 @@ def tournament(
       The results: `matrix_table`, `ratings(anchor)` and what else `RoundRobin` has.
 
     Raises:
-      UserError: somebody is not known, or they play different games.
+      UserError: a player is unknown, or they play different games.
     """
     field = find_players(names, sampled=sampled, allow=allow)
     enable_compilation_cache(field.config.run.cache_dir)

@@ -260,7 +260,7 @@ def _overview() -> str:
 
 
 def _complain(message: str) -> int:
-    with contextlib.suppress(OSError):  # nobody reads it
+    with contextlib.suppress(OSError):  # stderr may be closed
         print(f"jaxrl: {printable(message)}", file=sys.stderr)
     return USER_ERROR
 

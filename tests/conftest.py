@@ -13,7 +13,7 @@ import pytest
 
 from jaxrl import xla
 
-# Some tests compare bit by bit, which holds on a CPU; whoever sets JAX_PLATFORMS tests that platform instead.
+# Some tests compare bit by bit, which holds on a CPU. If JAX_PLATFORMS is set, they run on that platform instead.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # Files of the tests name these modules; who tests that a file's word is not enough takes it back.
@@ -63,22 +63,22 @@ LONG = (
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a quarter of the time is waited for other processes."""
+    """Returns one more than the number of cores: tests wait for other processes a quarter of the time."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--whole`: with the tests marked `thorough`."""
+    """Adds `--whole`, which includes the tests marked `thorough`."""
     parser.addoption("--whole", action="store_true", help="also the tests marked `thorough`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Whoever names files means all of them."""
+    """Includes the tests marked `thorough` if files are named on the command line."""
     config.option.whole |= config.args_source is not config.ArgsSource.TESTPATHS
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first, the rest in the order of their names; without what only a whole run has."""
+    """Sorts long files to the front, and drops the tests marked `thorough` unless `--whole` is given."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
     if not config.option.whole:
         items[:] = [

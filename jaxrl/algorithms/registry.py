@@ -22,7 +22,7 @@ def find_algorithm(name: str) -> type[Algorithm]:
     """The class of an algorithm: of the list, or one of a user's own as "package.module:Class".
 
     Raises:
-      UserError: there is no such algorithm, or it is none.
+      UserError: there is no such algorithm, or the class is not an `Algorithm`.
     """
     place = ALGORITHMS.get(name, name)
     if ":" not in place:

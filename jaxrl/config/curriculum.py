@@ -186,7 +186,7 @@ def check_stages(stages: Sequence[Stage], games: Sequence[Any]) -> None:
     """Compares the stages with their games, in the form in which they are evaluated.
 
     Raises:
-      UserError: opponents that a game has not, nobody to win against, or games that no one network can play.
+      UserError: a stage's game does not fit the network of the first stage, has one side only, or lacks an opponent.
     """
     for stage, game in zip(stages, games, strict=True):
         sizes = [(each.num_features, each.num_actions) for each in (game, games[0])]

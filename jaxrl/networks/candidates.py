@@ -18,7 +18,7 @@ from jaxrl.networks.mlp import Heads
 from jaxrl.networks.transformer import Block
 from jaxrl_envs.contract.env import Candidates
 
-CROWD = 5.0  # so many entities of a zone make a sum of ordinary size
+CROWD = 5.0  # divides the sum over a zone: at this many entities it has ordinary size
 
 
 class CandidateScorer(nn.Module):
@@ -181,7 +181,7 @@ class CandidateScorer(nn.Module):
 
 
 def _with_kinds(features: jax.Array, ids: jax.Array, kinds: nn.Embed | None) -> jax.Array:
-    """[..., N, features] and ids i32[..., N] -> the features with what is known of the kinds; 0 is nobody."""
+    """[..., N, features] and ids i32[..., N] -> the features, then the embedding of each kind (zeros for id 0)."""
     if kinds is None:
         return features
     known = jnp.where((ids > 0)[..., None], kinds(ids), 0.0)
@@ -201,7 +201,7 @@ def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> ja
 
 
 def _sums(things: jax.Array, index: jax.Array, count: int) -> jax.Array:
-    """[..., N, D], i32[..., N] -> [..., count, D]: what each of so many rows is the sum of; -1: of none."""
+    """[..., N, D], i32[..., N] -> [..., count, D]: row r sums the things with index r; -1: in no row."""
     return jnp.einsum("...nr,...nd->...rd", jax.nn.one_hot(index, count, dtype=things.dtype), things)
 
 

@@ -59,7 +59,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
       heads: what it ends in; by default a policy and a value.
 
     Raises:
-      UserError: `normalize` of a network that reads no plain features, or a network of one's own that is none.
+      UserError: `normalize` with a network that reads no plain features, or the user's class is not a network.
     """
     built = _build(config.kind, config, env, heads.make)
     module, encode = built.module, built.encode

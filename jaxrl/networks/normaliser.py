@@ -1,6 +1,6 @@
 """A running normaliser of features, for games whose observations are physical quantities of any size.
 
-Mean and variance of every feature are a part of the parameters, so that whoever plays with these (a snapshot, a policy
+Mean and variance of every feature are a part of the parameters, so that every player with these (a snapshot, a policy
 file) sees what they have learnt to see. No gradient reaches them: an algorithm lets them `absorb` the learner's
 decisions of a rollout after it has learnt from it, so that a rollout is learnt from exactly as it was played.
 """
@@ -112,7 +112,7 @@ def absorbed(
     share = decisions / jnp.maximum(count + decisions, 1.0)
     spread = (1.0 - share) * variance + share * theirs + share * (1.0 - share) * jnp.square(away)
     # What has never varied, such as the place of a car that comes in a later stage, has nothing to say about a feature
-    # that does; without any decision yet the variance 1 is nobody's. With no decisions now nothing changes.
+    # that does; before the first decision the variance 1 is a placeholder. With no decisions now nothing changes.
     new = (count == 0.0) | ((variance <= STILL) & (theirs > STILL))
     variance = jnp.where(decisions > 0.0, jnp.where(new, theirs, spread), variance)
     mean = jnp.where(new & (decisions > 0.0), mean + away, mean + share * away)

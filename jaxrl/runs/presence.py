@@ -86,7 +86,7 @@ def present(run: Path, processes: int) -> Iterator[Here]:
 
 
 def read_presence(run: Path) -> Presence | None:
-    """Reads process.json; None if there is none, or it is not valid."""
+    """Reads process.json; None if the file is missing or not valid."""
     try:
         record = json.loads(files.contents(run / FILE))
         found = Presence(**record)

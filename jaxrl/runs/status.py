@@ -83,7 +83,7 @@ def found_in(folder: Path) -> list[Path]:
     """The runs in a folder.
 
     Raises:
-      UserError: there are none.
+      UserError: the folder holds no runs.
     """
     found = sorted(path.parent for path in folder.glob("*/config.yaml"))
     if not found:

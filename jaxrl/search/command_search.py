@@ -59,7 +59,7 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
         help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
         f"(default: {known.belief})",
     )
-    help = "draw the move near the policy, within so many nats of KL divergence (default: play the best)"
+    help = "draw the move near the policy, within NATS of KL divergence (default: play the best)"
     parser.add_argument("--search-kl", type=command_line.real, metavar="NATS", help=help)
     parser.add_argument(
         "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"

@@ -41,7 +41,7 @@ def add_options(parser: ArgumentParser) -> None:
     help = "also offer this game: pgx:connect_four, my_file:MyGame; repeatable"
     parser.add_argument("--game", action="append", default=[], metavar="ID", help=help)
     parser.add_argument(
-        "--tables", type=arguments.whole, default=100, metavar="N", help="at most so many (default: 100)"
+        "--tables", type=arguments.whole, default=100, metavar="N", help="most tables at a time (default: 100)"
     )
     arguments.allow(parser)
 

@@ -28,7 +28,7 @@ def policy_file(name: str) -> Path:
     """The policy file called `name`.
 
     Raises:
-      UserError: there is none, with the nearest name.
+      UserError: no policy has this name; the message suggests the nearest one.
     """
     if name not in names():
         raise UserError(f"there is no policy {name!r} in the zoo: {nearest(name, names())}")

@@ -34,7 +34,7 @@ ONE = jnp.float32(1.0)
 @struct.dataclass
 class WagerState(State):
     card: jax.Array  # i32[], 0..2
-    luck: jax.Array  # i32[], -1 or 1, seen by nobody
+    luck: jax.Array  # i32[], -1 or 1, in no seat's observation
     time: jax.Array  # i32[]
 
 

@@ -47,7 +47,7 @@ def later(route):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tests.support.driven.driving:Sledges", "car_soccer"])
-def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
+def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
     errors = []
     with serving(tmp_path, games=(game,)) as client, sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

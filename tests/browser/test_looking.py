@@ -187,7 +187,7 @@ def test_an_episode_is_seen_from_everywhere_in_three_dimensions(new_page):
 
 
 @pytest.mark.slow
-def test_somebody_brings_a_file_and_finds_it_by_telephone(new_page):
+def test_an_uploaded_file_is_found_by_telephone(new_page):
     page = new_page("/replays", PHONE)
     page.wait_for_selector(".file")
     with page.expect_file_chooser() as chooser:

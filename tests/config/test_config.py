@@ -371,7 +371,7 @@ def test_shipped_configurations_are_valid():
 
 
 def test_target_kl_declared_never_read():
-    """cleanrl's JAX variants declare a target KL that nobody reads: every key is read somewhere, by its whole path."""
+    """cleanrl's JAX variants declare a target KL and never read it: here every key is read, by its whole path."""
     properties = reads.properties_of_config((ROOT / "jaxrl/config/schema.py").read_text(encoding="utf-8"))
     outside = [path for path in (ROOT / "jaxrl").rglob("*.py") if "config" not in path.relative_to(ROOT).parts[1]]
     outside = [path for path in outside if ROOT / "jaxrl/diagnose" not in path.parents]  # only reports
@@ -410,7 +410,7 @@ def test_reading_a_configuration_does_not_import_jax():
 
 # ---- presets and what they are based on ----
 
-RESOLVED = {  # of what differs from the defaults: a changed base, or default, reaches whoever stands on it
+RESOLVED = {  # digest of what differs from the defaults; a changed base or default changes all presets built on it
     "battle_balance": "b5693ca7e89e",
     "battle_dqn": "779ddf8f8205",
     "battle_speed": "2c7f7b833a56",

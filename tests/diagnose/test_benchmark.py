@@ -82,7 +82,7 @@ def test_steps_become_games_per_second():
     header, _, row = tables.rates("bots", results).splitlines()
     assert "games/s" in header and row.split()[-3:] == ["10", "20", "7.00"]
     assert "games/s" not in tables.rates("bots", [result("of unknown length", 70.0)])
-    figures = [published.Published("somebody", 5.0)]
+    figures = [published.Published("a paper", 5.0)]
     [found] = breakdown.against_published(results, figures)
     assert (found["ratio"], found["by_cpu_time"]) == pytest.approx((2.0, 4.0))
     assert tables.published([found]).split()[-2:] == ["2.0", "4.0"]

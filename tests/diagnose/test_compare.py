@@ -244,7 +244,7 @@ def test_mistakes_are_user_errors(capsys):
     a_run("a", 1000.0, rows)
     a_run("unmeasured")
     a_run("other_game", rows=[a_row("other_game", 70, 100)], game="skull_king")
-    a_run("others", rows=[a_row("others", 70, 100, "somebody")])
+    a_run("others", rows=[a_row("others", 70, 100, "another")])
     (a_run("untrained", rows=[a_row("untrained", 70, 100)]) / "metrics.jsonl").unlink()
     (a_run("broken") / "evaluation.json").write_text("[{")
     cases = {

@@ -337,9 +337,9 @@ def test_devices_of_other_commands(flags, monkeypatch, command, devices):
         (["check", "skull_king", "--games", "0"], True),
         (["check", "--games", "0", "tests.support.games:HighCard"], False),
         (["check", "no_such_game"], False),
-        (["evaluate", "bot:hard", "--opponents", "nobody"], True),
-        (["evaluate", "bot:nobody", "env.id=tests.support.games:TicTacToe"], False),
-        (["tournament", "bot:nobody", "--config=mine.yaml"], False),
+        (["evaluate", "bot:hard", "--opponents", "absent"], True),
+        (["evaluate", "bot:absent", "env.id=tests.support.games:TicTacToe"], False),
+        (["tournament", "bot:absent", "--config=mine.yaml"], False),
         (["verify", "skull_king", "no_such_file"], True),
     ],
 )
@@ -431,7 +431,7 @@ def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
         ("runs nosuch 2>&1 | true", "2"),
     ],
 )
-def test_outputs_that_nobody_reads_or_that_are_full(tmp_path, line, code):
+def test_outputs_that_are_closed_or_full(tmp_path, line, code):
     shell = f"{sys.executable} -m jaxrl {line}; echo ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True)

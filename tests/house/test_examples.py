@@ -122,7 +122,7 @@ def test_the_same_algorithm_learns_nim_on_the_host():
     [
         ("algorithm.rate=1", "algorithm.rate"),
         ("algorithm.gamma=2", "algorithm.gamma must be"),
-        ("train.algorithm=examples.actor_critic:Nobody", "examples.actor_critic has no 'Nobody'"),
+        ("train.algorithm=examples.actor_critic:Missing", "examples.actor_critic has no 'Missing'"),
         ("train.algorithm=examples.actor_critic:A2CConfig", "no subclass of jaxrl.algorithms.base.Algorithm"),
     ],
 )

@@ -124,7 +124,7 @@ def test_engines_know_nothing_of_jax():
         ] == []
 
 
-def test_nobody_imports_the_network():
+def test_no_module_imports_the_network():
     """But what talks to Forge's daemons, which listen on a socket, and what looks for a port that is free
     or listens itself."""
     found = offenders("", lambda name: name.split(".")[0] in NETWORK)

@@ -51,7 +51,7 @@ def test_continuous_integration_runs_the_documented_test_command():
 
 
 def test_every_required_package_is_imported():
-    """Nobody installs what is not used; what is imported under another name is listed here."""
+    """No dependency is unused. Packages that are imported under another name are listed here."""
     import_names = {"orbax-checkpoint": "orbax", "PyYAML": "yaml"}
     source = "\n".join(
         path.read_text(encoding="utf-8") for top in ("envs", "jaxrl") for path in (ROOT / top).rglob("*.py")

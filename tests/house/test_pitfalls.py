@@ -43,7 +43,7 @@ def test_slow_auto_reset(options):
     step = operations(jax.make_jaxpr(env.step)(state, jnp.int32(0), key).jaxpr)
     reset = operations(jax.make_jaxpr(env.reset)(state, key).jaxpr)
     init = operations(jax.make_jaxpr(env.init)(key).jaxpr)
-    assert reset < init / 2, "the reset deals anew"
+    assert reset < init / 2, "the reset deals a whole new game"
     assert reset < step / 2
 
 

@@ -23,7 +23,7 @@ def test_elo_expectations_and_updates():
 
 
 def test_elo_after_a_batch_of_games():
-    """Every opponent moves by its own games, the player by all of them; nobody by more than the limit."""
+    """A rating moves by its own games, the player's by all games, and none by more than the limit."""
     games, score = np.array([2.0, 0.0, 1e6]), np.array([2.0, 0.0, 0.0])
     own, others = elo_update(1000.0, np.full(3, 1000.0), games, score, k=8.0, largest=100.0)
     assert others == pytest.approx([1000 - 8 / 1.16, 1000, 1050], abs=0.01)

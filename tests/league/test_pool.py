@@ -176,7 +176,7 @@ def test_the_opponent_in_the_seat_acts(env) -> None:
 
 
 def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
-    """In training with a snapshot after every update nobody is left at the slot that is written."""
+    """In training with a snapshot after every update no game is left against the slot that is overwritten."""
     anakin = program(TicTacToe(), league_config())
     state, metrics = run(anakin, filled(anakin, 4))
     assert int(state.pool.order.max()) == 5 and np.array_equal(state.pool.born, [1, 2, 2, 3])
@@ -187,7 +187,7 @@ def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
         np.testing.assert_array_equal(leaf, all_slots[1])
 
 
-def test_whoever_comes_into_a_slot_has_no_results_yet() -> None:
+def test_a_new_snapshot_in_a_slot_has_no_results_yet() -> None:
     """Games, score and evaluation of the one before do not count for it, and it is as strong as the learner."""
     anakin = program(TicTacToe(), league_config())
     state, numbers = filled(anakin, 4), jnp.arange(7.0)
@@ -199,7 +199,7 @@ def test_whoever_comes_into_a_slot_has_no_results_yet() -> None:
         np.testing.assert_array_equal(getattr(after, name), np.where(new, np.float32(fresh), before), err_msg=name)
 
 
-def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
+def test_games_against_an_overwritten_snapshot_are_dealt_again(table) -> None:
     """Where a slot had no time to rest, its unfinished games do not go on with another opponent."""
     state, one_step = table
     lanes, _, _ = one_step(state.lanes, pools.redeal_all(state.pool), 0)
@@ -244,7 +244,7 @@ def nim_against_the_perfect(**league) -> tuple:
 
 
 def test_a_strong_opponent_is_met_more_often() -> None:
-    """The perfect player of Nim wins almost always: its share rises, nobody's falls below the floor's share."""
+    """The perfect player of Nim wins almost always: its share rises, and no share falls below the floor."""
     anakin = nim_against_the_perfect()
     state, shares, metrics = anakin.init(0), [], {}
     shares.append(np.asarray(anakin.setup.seats.shares(state.pool)))
@@ -326,7 +326,7 @@ def test_a_share_above_one_lane_in_k_goes_to_the_others() -> None:
     np.testing.assert_array_equal(alone.shares(pool), [0, 1])  # one slot: drawn until it is overwritten
 
 
-def test_nobody_with_an_empty_share_is_drawn() -> None:
+def test_an_opponent_without_a_share_is_not_drawn() -> None:
     seats = pools.make_league(league_config(num_envs=4000), HighCard())
     pool = pools.add_snapshot(seats.init({}), {}, 0)
     odds = seats.odds(pool, jnp.arange(4000, dtype=jnp.uint32))

@@ -121,12 +121,12 @@ def test_who_falls_far_below_is_pruned_and_its_place_is_free():
     seats = seats_of(TicTacToe(), FULL)
     pool = members(seats, [1400.0, 1000.0, 1000.0, 1100.0, 1099.0, 1150.0, 1390.0], [1, 2, 3, 4])
     assert seats.drawable(pool).tolist() == [True, True, False, True, True, True], "the oldest rests"
-    nobody = seats.no_results()
-    after = seats.learn(pool, nobody)
+    no_results = seats.no_results()
+    after = seats.learn(pool, no_results)
     assert after.born.tolist() == [1, -1, 3, 4], "301 points below; 300 are not enough, and bots stay"
     assert seats.drawable(after).tolist() == [True, True, True, False, True, True], "the oldest need not rest"
     assert seats.shares(after)[4] == 0.0 and math.isnan(
-        float(seats.metrics(after, nobody)["league/elo/snapshot_1"].amount)
+        float(seats.metrics(after, no_results)["league/elo/snapshot_1"].amount)
     )
     after = pools.add_snapshot(after, {}, 9, np.int8(pools.EXPLOITER), np.float32(70.0))
     assert after.born.tolist() == [1, 9, 3, 4] and after.role.tolist() == [0, 1, 0, 0]
@@ -134,7 +134,7 @@ def test_who_falls_far_below_is_pruned_and_its_place_is_free():
     assert after.mark == pool.mark, "an exploiter is no gain of the policy"
     assert pools.add_snapshot(after, {}, 10).born.tolist() == [10, 9, 3, 4], "full: the oldest goes"
     kept = seats_of(TicTacToe(), dataclasses.replace(FULL, margin=0.0))
-    assert kept.learn(pool, nobody).born.tolist() == [1, 2, 3, 4]
+    assert kept.learn(pool, no_results).born.tolist() == [1, 2, 3, 4]
 
 
 def test_equals_keep_their_ratings_however_many_sides_they_hold():
@@ -308,7 +308,7 @@ def test_intervals_hold_what_they_promise():
 
 
 def test_ratings_among_three_know_that_one_plays_two():
-    """60 % won where equals win a third; the first bot stays at 1000, or the learner where there is none."""
+    """60 % won where equals win a third; the first bot stays at 1000, or the learner in a league without bots."""
     away = points(0.6) - points(1 / 3)
     seats, pool = rated(FULL, HighCard())
     fit = member_ratings(seats, pool)
@@ -325,5 +325,5 @@ def test_the_table_of_the_members():
     assert rows["snapshot_0"][:2] == ["exploiter", "4"] and rows["snapshot_0"][2] == rows["random"][2]
     assert rows["snapshot_1"] == ["past", "8", rows["snapshot_1"][2], "100", "60.0", "1000", "± 98"]
     assert rows["snapshot_2"][3:] == ["0", "-", "-", "-"]
-    nobody = members_table(seats_of(TicTacToe(), FULL), seats_of(TicTacToe(), FULL).init({}))
-    assert "| self " in nobody and "snapshot" not in nobody
+    table = members_table(seats_of(TicTacToe(), FULL), seats_of(TicTacToe(), FULL).init({}))
+    assert "| self " in table and "snapshot" not in table

@@ -121,7 +121,7 @@ def test_the_order_of_the_entities_does_not_matter_but_their_zone_does():
     assert abs(network.apply(params, (), elsewhere, mask)[2] - value) > 1e-3
 
 
-def test_unknown_kinds_are_their_features_and_kind_0_stays_nobody():
+def test_unknown_kinds_are_their_features_and_kind_0_has_no_embedding():
     network = compiled_network(CONFIG, Market())
     params = network.init(jax.random.key(0))
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
@@ -179,8 +179,8 @@ def test_options_look_at_each_other_and_only_at_those_that_there_are():
     order = jnp.array([2, 0, 1, *range(3, STALLS + 1)])
     mixed = view._replace(options=view.options[order], option_ids=view.option_ids[order])
     np.testing.assert_allclose(network.apply(params, (), mixed, everything)[1], logits[order], atol=1e-4)
-    nobody = view._replace(options=view.options.at[STALLS].add(3.0))
-    _, others, same = network.apply(params, (), nobody, everything)
+    altered = view._replace(options=view.options.at[STALLS].add(3.0))
+    _, others, same = network.apply(params, (), altered, everything)
     np.testing.assert_allclose(others[:STALLS], logits[:STALLS], atol=1e-5)
     np.testing.assert_allclose(same, value, atol=1e-5)
     better = view._replace(options=view.options.at[1].add(3.0))

@@ -197,7 +197,7 @@ def test_a_network_of_ones_own_with_a_memory_learns_by_chunks():
             {"network": {"kind": "tests.networks.test_networks:Silent"}},
             "Silent' lacks __call__: define them in the class, .*py, l",
         ),
-        ({"network": {"kind": "tests.networks.test_networks:Nobody"}}, "test_networks has no 'Nobody'"),
+        ({"network": {"kind": "tests.networks.test_networks:Missing"}}, "test_networks has no 'Missing'"),
         (
             {"network": {"kind": "tests.networks.test_networks:Counting"}},
             "train.num_steps .* divisible by ppo.sequence",

@@ -117,7 +117,7 @@ def test_statistics_are_those_of_the_learners_decisions(name: str) -> None:
     program.close()
     everything = np.concatenate(seen).astype(np.float64)
     known = jax.device_get(state.learner.params["normaliser"])
-    share = len(everything) / (4 * config.batch_size)  # on the host the decisions of bots are nobody's to see
+    share = len(everything) / (4 * config.batch_size)  # bots of a host game play inside the engine
     assert known["decisions"] == len(everything) and (share == 1.0 if env.host else 0.5 < share < 0.95)
     mean, variance = everything.mean(axis=0), everything.var(axis=0)
     np.testing.assert_allclose(known["variance"], variance, rtol=1e-4, atol=1e-9)

@@ -35,12 +35,12 @@ SIZE = 2_000_000
 
 
 def loaded(name):
-    """A policy of the zoo; one that no longer fits its game has to be made anew, and the test says how."""
+    """A policy of the zoo; if it no longer fits its game, the test fails and says how to train it again."""
     try:
         return load_policy(zoo.policy_file(name))
     except UserError as error:
-        anew = f"make it anew: remove runs/zoo_{name} and run `python -m scripts.zoo {name}`"
-        pytest.fail(f"zoo:{name} does not fit its game any more ({error}): {anew}.", pytrace=False)
+        advice = f"train it again: remove runs/zoo_{name} and run `python -m scripts.zoo {name}`"
+        pytest.fail(f"zoo:{name} does not fit its game any more ({error}): {advice}.", pytrace=False)
 
 
 def test_every_policy_has_a_card_and_every_card_a_policy():

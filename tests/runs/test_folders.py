@@ -34,7 +34,7 @@ from tests.runs.test_checkpoint import STAMP, a_state
 
 @pytest.fixture
 def theirs(tmp_path):
-    """A file that nobody may write to."""
+    """A file outside the folder, which every test must leave unchanged."""
     file = tmp_path / "theirs"
     file.write_text("precious")
     yield file
@@ -52,7 +52,7 @@ def no_file(path: Path, kind: str, target: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "unfinished"])
-def test_unfinished_files_are_made_anew(tmp_path, theirs, kind):
+def test_unfinished_files_are_made_again(tmp_path, theirs, kind):
     part = tmp_path / "a.json.part"
     if kind == "pipe":
         os.mkfifo(part)
@@ -86,7 +86,7 @@ def test_a_lock_is_a_plain_file(tmp_path, theirs, kind):
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_lock_that_somebody_looks_at_is_waited_for(tmp_path):
+def test_a_lock_that_another_process_inspects_is_waited_for(tmp_path):
     """`jaxrl runs` takes it for an instant."""
     looked, run = threading.Event(), RunDirectory(tmp_path)
 
@@ -135,7 +135,7 @@ def test_entries_of_the_compilation_cache_that_are_cut_short_are_removed(tmp_pat
     assert [path.name for path in tmp_path.glob("*-cache")] == ["whole-cache"]
     (tmp_path / "cut-cache").write_bytes(entry[:-5])
     (tmp_path / "old-cache").write_bytes(entry[:-5])
-    os.utime(tmp_path / "old-cache", (0, 0))  # a start that saw it whole: nobody waits for it again
+    os.utime(tmp_path / "old-cache", (0, 0))  # older than the last check, so it is not read again
     directory._drop_damaged(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*-cache")) == ["old-cache", "whole-cache"]
 
@@ -167,7 +167,7 @@ def test_the_best_state_stays_unless_it_is_of_a_future_that_will_not_be(tmp_path
     assert (tmp_path / "undone" / "best-6" / "record.json").exists()
 
 
-def test_of_many_starts_of_one_name_the_first_trains_and_nobody_removes_its_folder(tmp_path, monkeypatch):
+def test_of_many_starts_of_one_name_the_first_trains_and_its_folder_stays(tmp_path, monkeypatch):
     config = Config(run=RunConfig(name="one", directory=str(tmp_path / "new" / "runs")))
     path, starts = tmp_path / "new" / "runs" / "one", 6
     together, lost, trained = threading.Barrier(starts), threading.Semaphore(0), []

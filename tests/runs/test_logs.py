@@ -50,7 +50,7 @@ def test_an_exception_is_kept_with_its_traceback(tmp_path, capsys):
         raise RuntimeError("broken\nin two lines")
     first, *rest = (tmp_path / "log.txt").read_text().splitlines()
     assert LINE.match(first) and "broken" in rest[-2] and all(line.startswith("    ") for line in rest)
-    assert capsys.readouterr().err == ""  # whoever catches it says so
+    assert capsys.readouterr().err == ""  # its handler prints it
 
 
 def test_the_thread_is_named(tmp_path):
@@ -121,7 +121,7 @@ def test_times_that_no_calendar_has_are_left_out(tmp_path):
     assert log_files.events(tmp_path / "log.txt") == []
 
 
-def test_the_last_word_is_in_the_log_whoever_writes_there(tmp_path, capsys):
+def test_the_last_word_is_in_the_log_beside_other_writers(tmp_path, capsys):
     with run_log.to_run("info", tmp_path):
         run_log.last_word("process 1 of 2 has died", tmp_path, "text")
     run_log.last_word("once more", tmp_path, "text")

@@ -54,7 +54,7 @@ def free_port() -> int:
 
 
 class Figures:
-    """Counters of a game whose two engine processes have been busy for so many seconds."""
+    """Counters of a game with two engine processes, which have been busy for `busy` seconds each."""
 
     def __init__(self) -> None:
         self.busy = [3.0, 0.0]

@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_passed_over(copied):
     gone = status.whole(copied)
     assert (gone.checkpoint, gone.state, gone.next_command) == (None, "no checkpoint", "")  # resume finds nothing
     (copied / ".checkpoints-saved").unlink()
-    assert status.whole(copied).next_command.startswith("jaxrl resume")  # it begins anew
+    assert status.whole(copied).next_command.startswith("jaxrl resume")  # it starts from the beginning
 
 
 def test_a_checkpoint_that_cannot_be_read_is_not_called_damaged(copied, capsys, monkeypatch):
@@ -224,7 +224,7 @@ def test_how_a_process_says_that_it_ends(tmp_path):
     assert left(lost=gone) == left(RuntimeError("connection reset"), lost=gone) == ("failed", gone)
     with presence.present(tmp_path, 1) as here:
         pass
-    with presence.present(tmp_path, 3):  # somebody else by now
+    with presence.present(tmp_path, 3):  # another process by now
         here.lost(gone)
         assert not presence.read_presence(tmp_path).ended
 

@@ -49,7 +49,7 @@ def plans_of(search: Search, state: State, keys: jax.Array):
 
 
 def battles(env: HostEnv, decisions: int, count: int) -> State:
-    """Running battles after so many decisions of two scripts."""
+    """`count` running battles after `decisions` decisions of two scripts."""
 
     def step(state, key):
         action = jax.vmap(env.bots["balanced"])(state, jax.random.split(key, count))

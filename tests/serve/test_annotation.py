@@ -185,9 +185,9 @@ def test_a_battle_is_judged_by_the_zoo(client):
 
 
 @pytest.mark.parametrize(
-    "by", ["", "zoo:nobody", "zoo:beasty_bar", "bot:random", "run:../../x", "search:1", "/etc/passwd", "x" * 5000]
+    "by", ["", "zoo:absent", "zoo:beasty_bar", "bot:random", "run:../../x", "search:1", "/etc/passwd", "x" * 5000]
 )
-def test_nobody_is_asked_who_is_not_offered(client, by):
+def test_players_that_are_not_offered_are_not_asked(client, by):
     opened = open_game(client, BATTLE)
     status, told = ask(client, opened["id"], f"judged?by={quote(by)}")
     assert status == 400 and "no policy" in told["error"] and len(told["error"]) < 200
@@ -195,7 +195,7 @@ def test_nobody_is_asked_who_is_not_offered(client, by):
 
 
 @pytest.mark.parametrize(("file", "why"), [("1/battle_film.svg", UNKNOWN), ("2/high_card.replay", NO_POLICY)])
-def test_where_nobody_can_judge_the_page_says_so(client, file, why):
+def test_the_page_says_so_if_no_player_can_judge(client, file, why):
     opened = open_game(client, file)
     assert opened["state"] == "open"
     assert ask(client, opened["id"], "judges") == (200, {"judges": [], "why": why})

@@ -189,7 +189,7 @@ def test_of_a_long_game_the_newest_moments_are_kept(monkeypatch):
         np.testing.assert_array_equal(before, after)
 
 
-def test_programs_that_nobody_uses_are_forgotten(monkeypatch):
+def test_unused_programs_are_forgotten(monkeypatch):
     monkeypatch.setattr(interactive, "PROGRAMS", 3)
     programs = interactive.Programs(registry.make(KUHN))
     functions = [lambda x, i=i: x + i for i in range(5)]

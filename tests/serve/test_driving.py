@@ -80,7 +80,7 @@ class Wheel:
         raise TimeoutError
 
     def drive(self, seconds, throttle=1.0, enough=10**6):
-        """Steers for so long or so many frames, as a page does: with every tenth frame."""
+        """Steers for `seconds` or `enough` frames, with a message at every tenth frame as the page does."""
         end = time.monotonic() + seconds
         first = len(self.frames)
         while time.monotonic() < end and len(self.frames) < first + enough:

@@ -108,7 +108,7 @@ def test_ratings_are_kept_one_after_another(tmp_path):
         for each in [threads.submit(ratings.add, f"p{i}", game, 1.0, [("hard", 0.0)]) for i in range(100)]:
             each.result()
     again = PeopleRatings(tmp_path / "ratings.json")
-    assert len({again.of(f"p{i}", game) for i in range(100)}) == 1 and again.of("p0", game) != again.of("nobody", game)
+    assert len({again.of(f"p{i}", game) for i in range(100)}) == 1 and again.of("p0", game) != again.of("absent", game)
 
 
 def test_a_record_that_does_not_play_is_kept_whole(tmp_path):

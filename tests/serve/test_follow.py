@@ -1,4 +1,4 @@
-"""Following metrics.jsonl: only what was added is read, what was cut off is forgotten, strange lines harm nobody."""
+"""Following metrics.jsonl: only new lines are read, lines that were cut off are dropped, broken lines do no harm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_is_added_is_read_and_what_was_cut_off_is_forgotten(tmp_path):
         file.write(line(3, b=5.0)[:-9])
         file.flush()
         rows.follow()
-        assert rows.count == 2  # half a line is none
+        assert rows.count == 2  # half a line does not count
         file.write(line(3, b=5.0)[-9:])
     rows.follow()
     assert rows.epoch == first and rows.latest["b"] == 5.0 and rows.tags == ["a", "b"]

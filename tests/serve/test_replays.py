@@ -302,7 +302,7 @@ def test_what_cannot_be_opened_says_why(client):
     assert client.request("/replays/open?file=0/forge/observed.forge.gz&game=x")[0] == 400
 
 
-def test_somebody_brings_a_file(client):
+def test_a_file_is_uploaded(client):
     data = (GOLDEN / "forge" / "refused.forge.gz").read_bytes()
     status, text = client.request("/replays/bring?name=mine.forge.gz", data)
     file = json.loads(text)["file"]

@@ -155,7 +155,7 @@ def test_a_stream_tells_what_a_training_adds(client, place):
     }
 
 
-def test_a_training_is_stopped_as_by_ctrl_c_and_nobody_else(client, place):
+def test_a_training_and_no_other_process_is_stopped_as_by_ctrl_c(client, place):
     run = make_run(place / "runs" / "training")
     assert client.request("/runs/of/training/stop", {})[0] == 400  # no process trains it
     process = subprocess.Popen([sys.executable, "-c", TRAINER, str(run)], stdout=subprocess.PIPE, text=True)

@@ -114,8 +114,8 @@ def test_stories_are_the_same_whatever_is_hidden(game, options):
 
 
 def test_whole_messages_are_the_same_whatever_is_hidden(tmp_path):
-    """Two tables of which a person's cards are the same and the others' are not: until somebody plays a card that makes
-    the difference, everything that is sent is the same, byte by byte, but for the name of the table."""
+    """A person has the same cards at two tables, the other seats have not: until a card is played that differs,
+    all messages to the person are the same, byte by byte, but for the name of the table."""
     env, programs = programs_of(HIGH_CARD, "{}")
     first, second = _twins(env, programs)
     for id, words in (("a" * 12, first), ("b" * 12, second)):

@@ -85,8 +85,8 @@ def test_what_cannot_be_done_is_refused_and_the_game_goes_on(client):
 def test_a_wrong_key_and_an_unknown_table_are_refused(client):
     table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
     for id, key, code in ((table["id"], "wrong", 1008), ("nothing", "", 4404)):
-        with pytest.raises(ConnectionClosed) as closed, client.sit(id, key) as nobody:
-            nobody.until(lambda m: False, 5)
+        with pytest.raises(ConnectionClosed) as closed, client.sit(id, key) as refused:
+            refused.until(lambda m: False, 5)
         assert closed.value.rcvd.code == code
 
 
@@ -211,7 +211,7 @@ WRONG = [
     ({"game": HIGH_CARD, "seats": "person"}, "3 seats"),
     ({"game": HIGH_CARD, "seats": ["run:../../etc", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["/etc/passwd", "person", "person"]}, "no player"),
-    ({"game": HIGH_CARD, "seats": ["bot:nobody", "person", "person"]}, "nobody"),
+    ({"game": HIGH_CARD, "seats": ["bot:absent", "person", "person"]}, "absent"),
     ({"game": TIC_TAC_TOE, "seats": ["bot:searcher-100000", "person"]}, "no bot"),
     ({"game": HIGH_CARD, "seats": ["search:1e9", "person", "person"]}, "seconds"),
     ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "no agent of"),
@@ -327,7 +327,7 @@ def delays(client: Client, count: int) -> list[float]:
     "messages, crowd, bound",
     [(300, 20, 5.0), pytest.param(10_000, 200, 0.2, marks=pytest.mark.slow)],
 )
-def test_noise_giants_and_crowds_disturb_nobody(tmp_path, messages, crowd, bound):
+def test_noise_giants_and_crowds_do_not_disturb_others(tmp_path, messages, crowd, bound):
     """Malformed messages, frames that are too large, people who never read, and a crowd: no table is lost, and others
     are answered in time; the bound is of the median of 30 moves, wide where the suite shares its cores."""
     with serving(tmp_path) as client:

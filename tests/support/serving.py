@@ -63,7 +63,7 @@ class Client:
 
 
 class Person:
-    """Somebody at a table, with everything that the server has sent."""
+    """A person at a table, with all messages that the server has sent."""
 
     def __init__(self, socket: Any):
         self.socket, self.messages = socket, []

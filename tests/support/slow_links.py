@@ -29,7 +29,7 @@ needs_networks = pytest.mark.skipif(
 
 
 class SlowLinks:
-    """So many namespaces, each with one address; a context manager, after which all are gone.
+    """`count` namespaces with one address each, as a context manager that removes them.
 
     Attributes:
       delay, loss: seconds that every packet takes, and the share of them that never arrives.

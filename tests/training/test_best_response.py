@@ -152,7 +152,7 @@ def test_a_number_of_games_that_does_not_divide_is_told_by_its_key():
         Exploiter(settings, env, env)
 
 
-def test_nobody_exploits_a_game_of_one_seat():
+def test_a_game_of_one_seat_has_no_best_response():
     env = Corridor()
     with pytest.raises(UserError, match="one seat only"):
         Exploiter(config(), env, env)

@@ -126,7 +126,7 @@ def test_options_that_change_no_shape_may_differ_where_the_game_says_so(home, mo
     assert "plays another game" in capsys.readouterr().err
 
 
-def test_games_are_dealt_anew(home):
+def test_games_are_dealt_again(home):
     """Not those of the first run, and other ones at each place of it."""
     boards = []
     for update in (2, 4):
@@ -148,7 +148,7 @@ def test_a_continued_run_counts_on_and_resumes_exactly(home):
     run = runs.RunDirectory(home / "runs" / "second")
     assert run.config().train.from_update == 8
     digest = runs.make_stamp(run.config(), runs.make_env(run.config())).config_digest
-    assert run.checkpoints().newest().meta["config_digest"] == digest  # whoever resumes it has the same
+    assert run.checkpoints().newest().meta["config_digest"] == digest  # resuming it gives the same digest
     rows = [row for row in read_rows(run.metrics_file) if "train/loss" in row]
     assert [row["update"] for row in rows] == [10, 12]
     assert [row["time/total_timesteps"] for row in rows] == [10 * BATCH, 12 * BATCH]

@@ -87,7 +87,7 @@ class Echo(Env):
         )
 
     def observe(self, state: EchoState, seat: jax.Array) -> jax.Array:
-        """bool[4], whoever looks."""
+        """bool[4], the same for every seat."""
         return jnp.arange(3 if self.narrow else 4) == state.word
 
     @property
@@ -167,7 +167,7 @@ def told(**wrong: Any) -> str:
         ({"train.num_envs": 64}, "train.num_envs is the same in all stages"),
         ({"env.id": "skull_king"}, "env.id is the same in all stages"),
         ({"env.options.word": 2}, "stage 'easy' of the curriculum: env: "),
-        ({"evaluate.opponents": ["nobody"]}, "stage 'easy' of the curriculum: evaluate.opponents: there is no bot"),
+        ({"evaluate.opponents": ["absent"]}, "stage 'easy' of the curriculum: evaluate.opponents: there is no bot"),
         ({"env": 3}, "env is set as a whole, and env.options.words within it: leave one of them out"),
         ({"env": {"options": {"words": [2]}}}, "env.options.words is given twice, as a dotted key and in a section"),
         ({"env.options.narrow": True}, "that of stage 'easy' 3 and 4: one network plays all stages, so pad them"),

@@ -21,7 +21,7 @@ from tests.runs.test_checkpoint import STAMP, a_state, store_with
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory) -> CheckpointStore:
-    """Checkpoints 1 and 2, of which nobody changes anything."""
+    """Checkpoints 1 and 2; tests copy them and leave these unchanged."""
     store = store_with(tmp_path_factory.mktemp("pristine"), 1.0, 2.0)
     store.close()
     return store
@@ -196,7 +196,7 @@ def test_the_only_one_goes_when_the_next_can_be_read(tmp_path, monkeypatch):
     )
 
 
-def test_whoever_reads_while_the_only_one_is_replaced_gets_the_next(tmp_path, monkeypatch, caplog):
+def test_reading_while_the_only_checkpoint_is_replaced_gives_the_next(tmp_path, monkeypatch, caplog):
     store, read = store_with(tmp_path, 1.0, keep=1), checkpoint.read_record
 
     def late(place: Path, step: int) -> dict:

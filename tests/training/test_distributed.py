@@ -1,4 +1,4 @@
-"""Several processes that train together: the same bits as one process, whoever dies, and however many go on."""
+"""Several processes that train together: the same bits as one process, also after a death or with another number."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def configure(home: Path, **sections: Any) -> None:
 
 
 def start(count: int, *words: str, program: tuple[str, ...] = ("-m", "jaxrl")) -> list[subprocess.Popen]:
-    """Starts so many processes; each has one device."""
+    """Starts `count` processes with one device each."""
     more = ["--distributed", "--coordinator", f"127.0.0.1:{launch.free_port()}", "--processes", str(count)]
     return [
         subprocess.Popen(
@@ -86,7 +86,7 @@ def start(count: int, *words: str, program: tuple[str, ...] = ("-m", "jaxrl")) -
 
 
 def together(count: int, *words: str, **more: Any) -> list[tuple[int, str, str]]:
-    """Exit codes, output and errors of so many processes."""
+    """Exit codes, output and errors of `count` processes."""
     started = start(count, *words, **more)
     texts = [process.communicate(timeout=1800) for process in started]
     return [(process.returncode, *text) for process, text in zip(started, texts, strict=True)]
@@ -99,7 +99,7 @@ def alone(*words: str) -> None:
 
 
 def trains(count: int, *words: str) -> None:
-    """Trains in so many processes, which all end well; the first one talks."""
+    """Trains in `count` processes, which all end with code 0; only the first one prints."""
     codes, outputs, _ = zip(*(found := together(count, *words)), strict=True)
     assert set(codes) == {0}, found
     assert outputs[0] and not any(outputs[1:])
@@ -287,7 +287,7 @@ def test_what_processes_know_together(home, late):
 def test_one_process_is_as_ever():
     assert (distributed.count(), distributed.rank(), distributed.is_rank0(), distributed.maximum(3)) == (1, 0, True, 3)
     assert distributed.broadcast(lambda: (1, 2)) == (1, 2)  # no JSON in between
-    with distributed.broadcast_result("nobody"):
+    with distributed.broadcast_result("no peer"):
         pass
     code = cli.main(["train", "env.id=tests.support.games:TicTacToe", "--rank", "0", "--allow", "tests"])
     assert code == distributed.USER_ERROR == cli.USER_ERROR
@@ -301,7 +301,7 @@ def as_process(monkeypatch, rank: int, count: int) -> None:
     monkeypatch.setattr(distributed, "count", lambda: count)
 
 
-def test_shares_are_dealt_anew(tmp_path, monkeypatch):
+def test_shares_are_dealt_again(tmp_path, monkeypatch):
     """Two processes write 3 seeds x 8 lanes; one and four read them."""
     lanes, plain = np.arange(24, dtype=np.int16).reshape(3, 8), np.arange(8, dtype=np.float32)
     leaves: Any = {
@@ -376,7 +376,7 @@ def test_killed_processes_lose_nothing(home):
 
 
 def until_saved(run: Path, step: int) -> None:
-    """Waits until there is a checkpoint after more than so many updates."""
+    """Waits until there is a checkpoint of a later update than `step`."""
     until = time.monotonic() + 1200
     while max(RunDirectory(run).checkpoints().steps(), default=0) <= step:
         assert time.monotonic() < until, "nothing is saved"

@@ -36,7 +36,7 @@ BATTLE: dict[str, Any] = {
     "run": {"devices": 2, "cache_dir": ""},
 }
 
-# Trains so many updates, then from what was saved so many more; process 0 tells what became of it.
+# Trains, and continues from the checkpoint for further updates; process 0 prints the outcome.
 PLAYING = """
 import sys
 from pathlib import Path

@@ -100,7 +100,7 @@ class Service:
 
     def key_value_set(self, key, value, allow_overwrite):
         if self._silent == 0:
-            threading.Event().wait(5.0)  # who keeps the signs hangs: nobody is heard of
+            threading.Event().wait(5.0)  # the key-value store hangs, so no sign arrives
         self._signs[key] = value
 
     def key_value_dir_get(self, prefix):

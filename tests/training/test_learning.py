@@ -92,7 +92,7 @@ def test_a_learner_between_bots_beats_them() -> None:
 
 
 def test_a_simultaneous_game_keeps_its_value() -> None:
-    """A uniformly random opponent cannot be exploited: the value stays near 0, and nobody plays an illegal action."""
+    """A uniformly random opponent cannot be exploited: the value stays near 0, and no seat plays an illegal action."""
     config = small_config(seats=(SeatMix(learners=1, bots=("random",)),), updates=20, num_envs=64)
     _, _, metrics = train(RockPaperScissors(no_repeat=True), config, 2)
     assert abs(metrics["rollout/ep_rew_mean"]) < 0.5

@@ -59,7 +59,7 @@ LIES = {
     "infinite observation": Lie("observe", lambda: [np.inf] * 18, "observation[0] is inf: an engine must give finite"),
     "nan reward": Lie("rewards", lambda: [0.0, np.nan], "rewards[1] is nan: an engine must give finite numbers"),
     "no legal action": Lie("mask", lambda: [False] * 9, "asks a question to which its mask allows no answer"),
-    # Told in `legal`, where the first answer meets it: of a mask that allows too much nobody knows until it is used.
+    # Reported by `legal` at the first answer: a mask that allows too much is noticed only when it is used.
     "contradiction": Lie("legal", lambda: False, "its legal() does not"),
     "wrong shape": Lie("observe", lambda: np.zeros(17), "observe() returned an array of shape (17,), not (18,)"),
     "wrong type": Lie("mask", lambda: np.zeros(9), "mask() returned an array of float64, not bool"),

@@ -27,7 +27,7 @@ print(kept, faults, ctypes.CDLL("libc.so.6").mallopt(-3, 2**31 - 1) == 1)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
 @pytest.mark.parametrize("mine", [{}, {"MALLOC_ARENA_MAX": "8"}], ids=["ours", "the user's"])
 def test_large_blocks_are_used_again(mine):
-    """Otherwise each of them has its 16,384 pages mapped anew; with settings of the user's nothing is changed.
+    """Large blocks stay mapped: a new one does not map its 16,384 pages again. The user's own settings stay.
 
     An older glibc refuses: it says so, and nothing is changed either.
     """

@@ -33,7 +33,7 @@ from tests.support.training import assert_identical, run, small_config
 
 BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
 LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
-# Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
+# Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt again.
 CROWDED = dataclasses.replace(LEAGUE, snapshots=2)
 PAIR = dataclasses.replace(CROWDED, opponents=("self", "snapshots"))
 PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9, "anchor": True, "value_warmup": 2}

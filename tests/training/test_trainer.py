@@ -125,7 +125,7 @@ def test_ctrl_c_saves_and_exits_cleanly(home):
     assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
 
 
-def test_ctrl_c_is_heard_where_nobody_reads_any_more(monkeypatch):
+def test_ctrl_c_is_heard_after_the_output_was_closed(monkeypatch):
     """`jaxrl train … 2>&1 | tee log`: Ctrl-C ends tee first, and the state is to be saved all the same."""
     monkeypatch.setattr(sys, "stderr", os.fdopen(os.open(os.devnull, os.O_RDONLY)))  # refuses to be written
     with StopRequest() as stop:
@@ -259,7 +259,7 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
         assert "trained by another process" in sentence("resume", run)
 
 
-def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew(home, capsys):
+def test_a_run_whose_checkpoints_are_gone_does_not_start_over(home, capsys):
     assert train(home, "gone", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     run, logged = home / "runs" / "gone", rows(home, "gone")
     shutil.rmtree(run / "checkpoints")

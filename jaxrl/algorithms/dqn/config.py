@@ -84,7 +84,7 @@ def _check_others(config: Any) -> None:
             "a Q network is trained without: use 0",
         ),
         "ppo.critic.privileged": (config.ppo.critic.privileged, "there are no advantages: use false"),
-        "ppo.belief.learned": (config.ppo.belief.learned, "nobody learns it: use false"),
+        "ppo.belief.learned": (config.ppo.belief.learned, "DQN does not learn it: use false"),
         "train.from_run": (config.train.from_run, "only runs of PPO can be continued as new ones: leave it empty"),
     }
     for key, (value, advice) in wrong.items():

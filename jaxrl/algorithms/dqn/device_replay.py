@@ -109,7 +109,7 @@ def _kept_as(dtype: Any, storage: str) -> np.dtype:
 
 
 def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayBuffer:
-    """A memory of `capacity` records, without any yet, for so many lanes (B) and seats (P)."""
+    """An empty replay buffer of `capacity` records for `lanes` lanes (B) and `seats` seats (P)."""
     width = 1 << max(0, (capacity - 1).bit_length() // 2)
     return ReplayBuffer(
         content=jnp.zeros((capacity, form.bytes), jnp.uint8),

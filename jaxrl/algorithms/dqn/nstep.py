@@ -16,7 +16,7 @@ is stored once, although it is the beginning of one transition and the end of ot
 
 If the game was truncated by t = 3 instead, the seat that is asked in the final observation gets one more record, which
 is never drawn, so that its last decision has something to go on from; what would have followed the last decisions of
-the others nobody knows: they are LOST. Where a rollout ends before a seat's next decision, its last record is OPEN, and
+the others is unknown: they are LOST. Where a rollout ends before a seat's next decision, its last record is OPEN, and
 the next rollout closes it.
 
 The n-step return of a record follows up to n links. It ends earlier where a game has ended, and it stands on an earlier

@@ -28,7 +28,7 @@ def heads_of(dqn: DQNConfig) -> HeadKind:
 class NoisyDense(nn.Module):
     """A dense layer whose weights are random, with learnt means and sizes (https://arxiv.org/abs/1706.10295).
 
-    The noise is factorised: one number for each input and each output, drawn anew for every decision.
+    The noise is factorised: one number for each input and each output, drawn again for every decision.
 
     Attributes:
       features: width of the output.

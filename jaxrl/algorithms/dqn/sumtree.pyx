@@ -2,7 +2,7 @@
 
 The tree is one array of float64 sums: node 1 is the root, the children of node i are 2 i and 2 i + 1, and the leaves
 are the priorities. A change recomputes the sums above it from their children, so the sums are a function of the leaves
-alone: errors do not grow, and a tree that is built anew from saved leaves is equal bit by bit.
+alone: errors do not grow, and a tree rebuilt from saved leaves is equal bit by bit.
 (Schaul et al. 2016, https://arxiv.org/abs/1511.05952, appendix B.2.1.)
 
 All work is done in batches and without the GIL. A tree does not lock: one thread at a time uses it.

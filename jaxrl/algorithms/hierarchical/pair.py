@@ -47,7 +47,7 @@ def pair(networks: Mapping[str, Network], env: Env) -> Network:
 
 
 def managed(env: Env, observation: Any, axes: int) -> jax.Array:
-    """bool[...]: which decisions are the manager's, of packed observations with so many leading axes."""
+    """bool[...]: which decisions are the manager's, of packed observations with `axes` leading axes."""
     asks: Callable[[Any], Any] = env.manages
     for _ in range(axes):
         asks = jax.vmap(asks)

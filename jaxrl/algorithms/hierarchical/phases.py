@@ -25,7 +25,7 @@ class Scaled(NamedTuple):
 
 
 def phases_of(env: Env, observation: Any, axes: int) -> dict[str, jax.Array]:
-    """`Env.phase` of packed observations with so many leading axes, i32[...] by key."""
+    """`Env.phase` of packed observations with `axes` leading axes, i32[...] by key."""
     phase = env.phase
     for _ in range(axes):
         phase = jax.vmap(phase)

@@ -50,7 +50,7 @@ class PPOConfig(Section):
     epochs: int = option(4, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass; follows train.total_steps if not given", minimum=1)
     sequence: int = option(
-        16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
+        16, "with a memory: steps through which a gradient flows back; chunks of this length are shuffled", minimum=1
     )
     accumulate: int = option(1, "portions of a minibatch with gradients summed; more if memory is short", minimum=1)
     optimizer: str = option(

@@ -17,8 +17,8 @@ def add_options(parser: ArgumentParser) -> None:
         nargs="*",
         metavar="PLAYER",
         help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, zoo:NAME, bot:NAME, bot:searcher-200, "
-        "or bots, who are the scale itself; nobody: print it; a.b=v changes a configuration key, of the game too if "
-        "only bots play",
+        "or bots, who are the scale itself; without a player the scale is printed; a.b=v changes a configuration key, "
+        "of the game too if only bots play",
     )
     arguments.completed(action, arguments.trained_names)
     arguments.config(parser, "if only bots play: the configuration that names the game")

@@ -162,7 +162,7 @@ FIRST_DRAWN: dict[str, list[np.ndarray]] = {}  # by the first of these tests
 
 
 @pytest.mark.parametrize("slow", ["", "push", "sample", "reprioritise", "learn"])
-def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
+def test_the_order_is_the_schedule_whichever_part_is_slow(slow: str) -> None:
     """Batch k + 1 is drawn after the push of its round and after the priorities of batch k - 1; the result is the same
     however long anything takes, so nothing is ever read half-written."""
     dqn = DQNConfig(capacity=200, batch=16, learning_starts=1)

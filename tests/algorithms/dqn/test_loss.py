@@ -133,7 +133,7 @@ def test_schedules_begin_and_end_where_they_say() -> None:
     assert epsilon_at(50, ready=False, **settings) == 1.0  # there is nothing to go by yet
 
 
-def test_the_copy_is_renewed_every_so_many_steps() -> None:
+def test_the_target_is_copied_at_its_interval() -> None:
     algorithm = q_learning(learning_rate=Schedule("constant", 0.1), target_every=3)
     hyper = algorithm.hyper()
     learner = DQNLearner(ONLINE, hyper, COPY, optimizer.init(ONLINE), jnp.int32(0), jnp.bool_(True), None)

@@ -164,7 +164,7 @@ def test_the_newest_stay_when_the_ring_is_full() -> None:
 
 
 def test_a_record_that_waits_too_long_is_not_written_over_by_its_end() -> None:
-    """Seat 1 acts once, then seat 0 fills the ring; what seat 1 earned must not go into somebody else's record."""
+    """Seat 1 acts once, then seat 0 fills the ring; what seat 1 earned must not go into a record of seat 0."""
     memory = device_replay.empty(FORM, 6, 1, 2)
 
     def played(seats: list[int], first: int) -> Transition:

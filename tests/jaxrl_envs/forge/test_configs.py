@@ -53,7 +53,7 @@ def test_overrides_in_the_heads_are_understood():
         assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
 
 
-def test_where_forge_runs_is_nobodys_business_when_a_run_goes_on():
+def test_a_run_may_go_on_with_forge_on_other_machines():
     """`jaxrl train --continue` refuses other settings of what is learnt; these decide nothing."""
     here, there = (
         configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])

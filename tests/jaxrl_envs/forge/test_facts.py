@@ -110,7 +110,7 @@ def test_names_of_forge_have_groups_and_others_have_the_last():
         assert len(names) == len(set(names))
 
 
-def test_no_two_names_of_a_game_share_an_id_and_nobody_can_tell_what_the_other_has_seen():
+def test_no_two_names_of_a_game_share_an_id_and_ids_do_not_tell_what_the_other_has_seen():
     by_id: dict[int, list[str]] = {}
     for number in range(400):
         by_id.setdefault(vocabulary.name_id(f"name {number}"), []).append(f"name {number}")

@@ -130,7 +130,7 @@ def test_a_dropped_game_frees_its_daemon(forge):
     assert fleet.counters()["daemons"][0]["games"] == 1
 
 
-def test_what_whoever_starts_a_run_should_know_is_said_once(forge, caplog):
+def test_what_the_user_should_know_at_a_start_is_said_once(forge, caplog):
     worse = Fault("ready", text="short-cuts=no repeats=no", times=0)
     fleet = forge(worse, daemons=2)
     for lease in [fleet.lease(60), fleet.lease(60)]:
@@ -206,7 +206,7 @@ def test_a_daemon_that_dies_while_its_game_is_idle(forge):
     assert fleet.counters()["restarts"] == 1
 
 
-def test_a_hang_is_found_though_nobody_plays(forge):
+def test_a_hang_is_found_while_no_game_is_played(forge):
     fleet = forge(patience=BRISK._replace(health=0.2, answer=0.5))
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
@@ -267,7 +267,7 @@ def test_a_daemon_that_is_never_ready(forge):
         fleet.lease(20)
 
 
-def test_only_so_many_start_at_a_time(forge, monkeypatch):
+def test_as_many_daemons_start_at_a_time_as_there_are_cores(forge, monkeypatch):
     monkeypatch.setattr(supervisor, "cores", lambda: 1)
     fleet = forge(Fault("late", seconds=0.05), daemons=3)
     fleet.start()

@@ -46,7 +46,7 @@ def test_a_fleet_is_closed_while_its_daemons_start(forge):
     assert time.monotonic() - started < 8 and not any(map(alive, pids))
 
 
-def test_whoever_waits_for_a_daemon_elsewhere_is_told_of_the_end(forge):
+def test_waiters_for_a_remote_daemon_are_told_of_the_end(forge):
     with contextlib.closing(FakeDaemon(faults=[Fault("silent", decision=2)])) as daemon:
         fleet = forge(daemons=(daemon.address,))
         lease = fleet.lease(20)

@@ -150,12 +150,12 @@ def is_over(link) -> bool:
 
 
 @pytest.mark.parametrize("first", ["STATUS", "HELLO 1", "HELLO 1 guess", "NEWGAME aggro aggro -i", "SHUTDOWN"])
-def test_nobody_is_served_without_the_token(engine, first):
+def test_clients_without_the_token_are_not_served(engine, first):
     link = stranger(engine.daemons[0], first)
     assert link.receive_line(30).startswith(b"ERROR: HELLO 1 and the token") and is_over(link)
 
 
-def test_whoever_does_not_show_the_token_is_not_waited_for(engine):
+def test_clients_that_send_no_token_are_not_waited_for(engine):
     link = stranger(engine.daemons[0])
     assert link.receive_line(60).startswith(b"ERROR: nothing was said") and is_over(link)
 

@@ -83,7 +83,7 @@ def test_over_tcp():
             link.send_line("PING")
 
 
-def test_nobody_answers_the_connection():
+def test_a_connection_without_an_answer():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(OSError):

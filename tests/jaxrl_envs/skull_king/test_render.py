@@ -46,7 +46,7 @@ def test_what_a_seat_cannot_see_is_not_drawn(game):
         assert env.render_svg(state, seat=seat) == env.render_svg(other, seat=seat)
 
 
-def test_other_hands_are_hidden_from_a_seat_and_shown_to_nobody_in_particular(game):
+def test_other_hands_are_hidden_from_a_seat_and_shown_without_a_seat(game):
     env, states = game
     playing = [state for state in states if int(state.game.phase) == rules.PLAY]
     for state in playing[:4]:

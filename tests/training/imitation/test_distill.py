@@ -168,7 +168,7 @@ def test_evaluate_searches_and_says_how(run, capsys):
     record = json.loads((run / "evaluation.json").read_text())[-1]
     assert record["search"]["planner"] == "tree" and record["search"]["model"] == "opponent"
     assert record["policy"] == "search"
-    # Who always takes the lowest free cell is beaten from either seat by whoever looks ahead.
+    # A player that always takes the lowest free cell loses from either seat to one that looks ahead.
     assert record["rows"][0]["figures"]["return"]["mean"] > 0.7
 
 
@@ -176,7 +176,7 @@ def test_evaluate_searches_and_says_how(run, capsys):
     ("arguments", "sentence"),
     [
         (["--search", "2"], "at least 4 simulations"),
-        (["--search", "8", "--search-model", "nobody"], "self, opponent, types or bot:NAME"),
+        (["--search", "8", "--search-model", "absent"], "self, opponent, types or bot:NAME"),
         (["--search", "8", "--search-model", "bot:hihgest"], "no bot 'hihgest'"),
         (["--search", "8", "--sampled"], "--sampled is of a policy that does not search"),
         (["--search-model", "self"], "--search-model describes a search: ask for one with --search"),
@@ -202,7 +202,7 @@ def test_mistakes_are_explained(run, arguments, sentence, capsys):
         (["--learning-rate", "0"], "--learning-rate must be above 0"),
         (["--learning-rate", "nan"], "--learning-rate: must be a number"),
         (["--value-coef", "-1"], "--value-coef must be at least 0"),
-        (["--search-model", "nobody"], "self, opponent, types or bot:NAME"),
+        (["--search-model", "absent"], "self, opponent, types or bot:NAME"),
         (["network.hidden=[3]"], "network cannot be changed here"),
     ],
 )

@@ -173,7 +173,7 @@ def test_a_bot_shows_how_it_plays(taught, capsys):
         assert game.observation.shape == (len(game.action), env.game.num_features) and len(game.action) >= 3
         np.testing.assert_array_equal(game.action, np.argmax(game.mask, axis=1))
         assert set(np.diff(game.seat)) <= {-1, 1} and game.result.dtype == np.float32
-        won = lined(game.observation[-1, 0::2], game.action[-1])  # who moved last, or nobody
+        won = lined(game.observation[-1, 0::2], game.action[-1])  # by the seat that moved last, or a draw
         np.testing.assert_array_equal(game.result, won * np.where(np.arange(2) == game.seat[-1], 1.0, -1.0))
     assert {int(game.result[0]) for game in games} >= {-1, 1}
     again = list(played_by_bots(env, ["lowest"], 20, seed=1))
@@ -253,7 +253,7 @@ def test_what_is_best_so_far_is_written_when_it_is_stopped(taught, capsys, monke
 
     def played(*arguments):
         signal.raise_signal(signal.SIGINT)
-        raise AssertionError("nobody has heard it")
+        raise AssertionError("the signal was ignored")
 
     monkeypatch.setattr(imitate, "_line", line)
     monkeypatch.setattr(collect_demonstrations, "labelled_by_bot", played)

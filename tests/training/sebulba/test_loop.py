@@ -19,7 +19,7 @@ from tests.support.host_games import HostTicTacToe
 from tests.support.sebulba_training import Slow, sebulba_config, sebulba_program, threads_left
 from tests.support.training import assert_identical, run
 
-# Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
+# Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt again.
 LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=2, snapshot_every=1, half_life=50.0)
 
 
@@ -85,7 +85,7 @@ def test_staggered_games_are_not_in_step():
 
 
 def test_seats_are_held_for_a_whole_game_and_bots_play_inside_the_engine():
-    """PufferLib 620 for actors: controllers change where a game ended, or was dealt anew, only; everybody is met; a
+    """PufferLib 620 for actors: controllers change only where a game ended or was dealt again; every opponent is met; a
     bot's seat is never asked; the engine is told what the learner thinks; metrics are those of the learner's seats."""
     program = league_program(lag=0)
     storage, state = program.storages[0], program.init(0)
@@ -149,7 +149,7 @@ def test_what_is_stored_is_what_the_network_says():
     steps = storage.rollout(None, may_truncate=False).steps
     for weight, seat in ((steps.weight, rows.current_player[:-1]), (steps.final_weight, rows.final_player[1:])):
         held = np.take_along_axis(storage.controllers, seat[..., None], axis=-1)[..., 0] == 0
-        np.testing.assert_array_equal(weight[..., 0], held & (seat >= 0))  # where nobody is asked, -1 is no seat
+        np.testing.assert_array_equal(weight[..., 0], held & (seat >= 0))  # seat -1: no seat is asked
     assert (rows.final_player == -1).any() and (rows.final_player >= 0).any()
     big = program.storages[0].buffers.observation
     assert big.flags.c_contiguous and big.ctypes.data % (4096 if big.nbytes >= 4096 else 64) == 0

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.thorough
 
 
 class Elsewhere:
-    """A worker of threads; what it knows is gone after every so many answers."""
+    """A worker made of threads, which loses its state after each number of answers in `lives`."""
 
     def __init__(self, make: Callable[[], HostGame], blocks: list[EngineBlock], lives: list[int], late: float = 0.0):
         self.make, self.blocks, self.lives, self.late = make, blocks, list(lives), late
@@ -266,7 +266,7 @@ def test_a_worker_that_says_nothing_is_ended_unless_it_never_began(ray):
     worker.answer(None, 1)
     with pytest.raises(Lost, match="has said nothing for 37 s"):  # patience, and a timeout for each order
         worker.answer(None, 3)
-    assert ray.killed == [False]  # and begins anew
+    assert ray.killed == [False]  # and it is started again
     assert worker.answer(None, 1) == "another" and ray.waited == [17.0, 17.0, 37.0, 17.0]
     worker.close()
     assert ray.killed == [False, True]
