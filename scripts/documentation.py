@@ -77,7 +77,7 @@ def _configuration() -> str:
     return "\n\n".join([*parts, *map(_cell, keys.mappings())])
 
 
-def _table(section: keys.Section) -> str:
+def _table(section: keys.KeyTable) -> str:
     rows = (f"| `{name}` | {_cell(text)} | {_cell(doc)} |" for name, text, doc in section.rows)
     return "\n".join(["| key | type, default, range | meaning |", "|---|---|---|", *rows])
 

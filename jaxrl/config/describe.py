@@ -16,7 +16,7 @@ from jaxrl_envs.shared.options import default_of, limits_of, to_tree, type_name
 from jaxrl_envs.shared.section import Schedule
 
 
-class Section(NamedTuple):
+class KeyTable(NamedTuple):
     """The keys of one section of a configuration."""
 
     title: str  # "run: keys"
@@ -24,7 +24,7 @@ class Section(NamedTuple):
     rows: list[tuple[str, str, str]]  # dotted key; type, default and range; documentation
 
 
-def sections() -> Iterator[Section]:
+def sections() -> Iterator[KeyTable]:
     """Every section of a configuration, in order."""
     hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
@@ -35,18 +35,18 @@ def sections() -> Iterator[Section]:
         section = inner if listed else default_of(field)
         whole = (path, f"{type_name(kind)} = {_default(default_of(field))}", doc)
         rows = _rows(inner() if listed else section, path) if dataclasses.is_dataclass(section) else [whole]
-        yield Section(f"{field.name}: {'a list, each with' if listed else 'keys'}", doc, rows)
+        yield KeyTable(f"{field.name}: {'a list, each with' if listed else 'keys'}", doc, rows)
 
 
-def options_of(game: str) -> Iterator[Section]:
+def options_of(game: str) -> Iterator[KeyTable]:
     """The options of a game, and its own section if it has one."""
     rows = [
         (f"env.options.{name}", f"{type_name(kind)} = {_default(default)}", doc)
         for name, (kind, default, doc) in registry.options_of(game).items()
     ]
-    yield Section("env.options: keys", f"options of {game}", rows)
+    yield KeyTable("env.options: keys", f"options of {game}", rows)
     if (section := registry.section_of(game)) is not None:
-        yield Section(f"{game}: keys", f"settings of the engine of {game}", _rows(section(), game))
+        yield KeyTable(f"{game}: keys", f"settings of the engine of {game}", _rows(section(), game))
 
 
 def describe() -> str:

@@ -23,9 +23,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
-    from jaxrl.matches.policy_agreement import count_equal_choices
     from jaxrl.matches.remote import is_remote
     from jaxrl.players.export import load_policy, save_policy
+    from jaxrl.players.policy_agreement import count_equal_choices
     from jaxrl.runs.directory import load_run
 
     run = load_run(args.run, args.checkpoint, args.allow)

@@ -17,12 +17,12 @@ from jaxrl import cli, zoo
 from jaxrl import config as configs
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
-from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.recording.film import record
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
 from jaxrl.players.find import default_to_zoo
 from jaxrl.players.player import bot_player
+from jaxrl.players.policy_agreement import count_equal_choices
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from jaxrl.statistics import wilson
 from jaxrl.training.imitation import command_imitate
