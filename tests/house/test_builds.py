@@ -1,4 +1,4 @@
-"""The compiled parts, built with checks and tested again: bounds always, memory by AddressSanitizer if asked for.
+"""The compiled parts pass their tests when built with bounds checks, and with AddressSanitizer on request.
 
 pytest -m slow tests/house/test_builds.py    # AddressSanitizer; needs gcc and its libasan
 """
@@ -29,7 +29,7 @@ SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "
 
 
 def build(kind: str, place: Path) -> Path:
-    """The packages with compiled parts of this kind, in a folder of their own, and the tests beside them."""
+    """Builds the packages with these checks in a folder of their own, with the tests beside them."""
     done = subprocess.run(
         [*(sys.executable, "setup.py", "-q", "build"), "--build-base", place / "base", "--build-lib", place / "lib"],
         cwd=ROOT,
@@ -75,14 +75,14 @@ def test_bounds_checked_build(tmp_path):
 
 
 def ask_gcc(library: str) -> str:
-    """Where gcc finds a library; its bare name if it has none."""
+    """Path at which gcc finds a library, or its bare name if it is not installed."""
     found = subprocess.run(["gcc", f"-print-file-name={library}"], capture_output=True, text=True, check=False)
     return found.stdout.strip()
 
 
 @pytest.mark.slow
 def test_address_sanitizer(tmp_path):
-    """No access outside of an object, and none to memory that was freed."""
+    """AddressSanitizer finds no access outside of an object or to freed memory."""
     asan = ask_gcc("libasan.so")
     if not Path(asan).is_file():
         pytest.skip("gcc's libasan is not installed")

@@ -1,4 +1,4 @@
-"""The command line: every mistake ends in one sentence on stderr and exit code 2."""
+"""The command line: every user error gives one sentence on stderr and exit code 2."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """Commands run in an empty folder, and XLA's flags are left as they are."""
+    """Runs commands in an empty folder, and leaves XLA's flags as they are."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
 
 
 def fails(capsys, *argv: str) -> str:
-    """Runs a command that must fail as a user's mistake, and returns its one sentence."""
+    """Runs a command that must fail with a user error, and returns its sentence."""
     assert cli.main(argv) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("jaxrl: ")
@@ -88,7 +88,7 @@ def test_config_file_errors_name_file_and_line(capsys, tmp_path):
 
 @pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [*a]", f"a: {'[' * 5000}{']' * 5000}", BOMB])
 def test_files_that_never_end(capsys, tmp_path, text):
-    """A value within itself, a list of lists of lists, one that grows to a million million values."""
+    """YAML with a value inside itself, with deep lists, and with aliases that expand to 10^12 values."""
     (tmp_path / "mine.yaml").write_text(text)
     assert "mine.yaml cannot be read: it " in fails(capsys, "train", "--config", "mine.yaml")
 
@@ -173,7 +173,7 @@ assert not heavy, heavy
 
 
 def test_every_command_has_help_that_waits_for_nothing(tmp_path):
-    """Importing jax alone costs longer than anybody wants to wait for a list of options."""
+    """Help imports no jax, whose import alone takes too long for a list of options."""
     names = [*cli.commands(), "forge record", "forge story", "forge replay"]
     result = run("-c", HELP, *names, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -181,7 +181,7 @@ def test_every_command_has_help_that_waits_for_nothing(tmp_path):
 
 
 def completions(line: str, cwd: Path) -> set[str]:
-    """What a shell would offer behind `line`."""
+    """The completions that a shell would offer after `line`."""
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "found", "COMP_LINE": line, "_ARGCOMPLETE_IFS": "\n"}
     result = run("-m", "jaxrl", cwd=cwd, **asked, COMP_POINT=str(len(line)))
     assert result.returncode == 0, result.stderr

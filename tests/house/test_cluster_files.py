@@ -1,4 +1,4 @@
-"""The files under examples/cluster: parsed, and what they name exists. No image is built and no cluster started."""
+"""The files under examples/cluster parse, and all names in them exist. No image is built and no cluster started."""
 
 from __future__ import annotations
 

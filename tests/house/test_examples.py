@@ -1,4 +1,4 @@
-"""The game and the algorithm of docs/guides: the text is the file, both satisfy their contracts, and they learn."""
+"""The game and the algorithm of docs/guides equal their files, satisfy their contracts, and learn."""
 
 from __future__ import annotations
 

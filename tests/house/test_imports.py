@@ -1,4 +1,4 @@
-"""Imports run one way, and nothing happens at import: read from the source, not from a running program."""
+"""Modules import in one direction only and have no effects when imported; the tests read the source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def name_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST, path: Path) -> set[str]:
-    """Every module imported anywhere in a file, relative imports resolved; `from a import b` gives a and a.b."""
+    """Names of all modules that a file imports, relative imports resolved; `from a import b` gives a and a.b."""
     found = set()
     package = Path(name_of(path)).parent.parts
     for node in ast.walk(tree):
@@ -41,7 +41,7 @@ def under(module: str, parent: str) -> bool:
 
 
 def executed_at_import(body: list[ast.stmt]) -> list[ast.expr]:
-    """The expressions that run when a module is imported: not the bodies of functions, but their defaults."""
+    """The expressions that run when a module is imported, with the defaults of functions but without their bodies."""
     found: list[ast.expr] = []
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -62,7 +62,7 @@ def executed_at_import(body: list[ast.stmt]) -> list[ast.expr]:
 
 
 def walk_eager(expression: ast.expr) -> list[ast.AST]:
-    """The nodes of an expression that are evaluated with it: not the bodies of lambdas."""
+    """The nodes of an expression that are evaluated with it; bodies of lambdas are left out."""
     found: list[ast.AST] = []
     stack: list[ast.AST] = [expression]
     while stack:
@@ -74,7 +74,7 @@ def walk_eager(expression: ast.expr) -> list[ast.AST]:
 
 
 def effects(source: str) -> list[str]:
-    """What a module does to devices, the environment or the network when it is imported."""
+    """Calls and assignments that touch devices, the environment or the network when the module is imported."""
     found = []
     for expression in executed_at_import(ast.parse(source).body):
         for node in walk_eager(expression):
@@ -102,7 +102,7 @@ IMPORTS = {module_of(path): imports(tree, path) for path, tree in TREES.items()}
 
 
 def offenders(prefix: str, wrong) -> list[str]:
-    """What the modules below `prefix` import and should not, as "module: import"."""
+    """Forbidden imports of the modules below `prefix`, as "module: import"."""
     found = ((module, name) for module in IMPORTS if module.startswith(prefix) for name in IMPORTS[module])
     return sorted(f"{module}: {name}" for module, name in found if wrong(name))
 
@@ -125,8 +125,8 @@ def test_engines_know_nothing_of_jax():
 
 
 def test_no_module_imports_the_network():
-    """But what talks to Forge's daemons, which listen on a socket, and what looks for a port that is free
-    or listens itself."""
+    """Exceptions are the modules that talk to Forge's daemons over a socket, and those that look for a free
+    port or listen themselves."""
     found = offenders("", lambda name: name.split(".")[0] in NETWORK)
     others = {each for each in found if not each.startswith("jaxrl_envs.forge.")}
     assert others == {"jaxrl.training.launch: socket", "jaxrl.serve.command: socket"}
@@ -150,7 +150,7 @@ LAST = ("config", "spec")  # modules of rooms that read what a user writes: sect
 
 
 def room_of(module: str) -> str:
-    """The room of a module of ours; the `command` modules of all rooms are the first step, `LAST` is in the last."""
+    """The layer of a module of jaxrl; the `command` modules of all folders are the first, `LAST` is in the last."""
     parts = module.split(".")
     if parts[-1].startswith("command"):
         return "command"
@@ -181,7 +181,7 @@ def test_there_are_no_circles():
 
 
 def run_imports(path: Path) -> set[str]:
-    """What a module imports when it runs, without what stands under TYPE_CHECKING; its own parents left out."""
+    """The modules that a module imports when it runs, without those under TYPE_CHECKING and its own parents."""
     tree = TREES[path]
     ignored = {
         id(inner)
@@ -255,7 +255,7 @@ for name in presets.shipped():
 
 
 def test_no_game_is_known_by_name():
-    """What concerns one game comes from it through the registry; only the default of `env.id` is a name."""
+    """The library gets everything about a game from the registry; only the default of `env.id` names one."""
     known, found = set(registry.registered()), set()
     for path in (path for path in FILES if not name_of(path).startswith(("jaxrl_envs/", "scripts/"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""The notebooks and the sweep under examples/ run, and tell what they promise."""
+"""The notebooks and the sweep under examples/ run, with the results that their texts state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = ROOT / "examples"
 
 
 def executed(name: str) -> dict:
-    """The names that the cells of a notebook leave behind, run one after the other in the present folder."""
+    """Runs the cells of a notebook in order in the current folder, and returns their global names."""
     cells = json.loads((FOLDER / name).read_text(encoding="utf-8"))["cells"]
     names: dict = {"__name__": "notebook"}
     for cell in cells:
@@ -47,7 +47,7 @@ def test_a_policy_of_the_zoo_tells_what_it_thinks(tmp_path, monkeypatch, capsys)
 
 
 class Trial:
-    """What a sweep asks of one of Optuna's; its suggestions are the lower ends."""
+    """A stand-in for a trial of Optuna, which suggests the lower end of each range."""
 
     number = 0
 

@@ -71,7 +71,7 @@ def test_it_learns_tic_tac_toe():
 
 @pytest.fixture(scope="module")
 def played():
-    """A network, a rollout that older parameters played, and what follows it."""
+    """A network, a rollout played with older parameters, and the value after it."""
     config = one.Config(lanes=8, hidden=16)
     network = one.ActorCritic(9, config.hidden)
     apply = jax.vmap(network.apply, in_axes=(None, 0, 0))

@@ -1,4 +1,4 @@
-"""The package as others receive it: complete, and the documentation says what is tested."""
+"""The installed package is complete, its dependencies are used, and CI runs the README's test command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures of well-known projects that no other test is named after; the others are tested where they belong."""
+"""Regression tests for failures of well-known projects; those of one module are tested beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inner_programs(equation: Any) -> list[Any]:
 
 
 def operations(jaxpr: Any) -> int:
-    """Equations, those in a scan as often as it runs them; a `while` counts as one round."""
+    """Number of equations; those in a scan count once for each step, those in a `while` once."""
     total = 0
     for equation in jaxpr.eqns:
         times = equation.params["length"] if equation.primitive.name == "scan" else 1
@@ -59,7 +59,7 @@ def test_compile_size_of_rules(options):
 
 
 def forks(source: str) -> list[str]:
-    """What in a source file may fork this process."""
+    """Names of calls and imports in a source file that may fork this process."""
     found = []
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
@@ -86,7 +86,7 @@ def test_fork_after_jax_starts():
 
 
 def test_env_only_speed_quoted_as_training_speed(monkeypatch, tmp_path):
-    """The report keeps environment steps and training steps in parts of their own, under one named machine."""
+    """The report lists environment steps and training steps separately, with the name of the machine."""
     monkeypatch.setattr(compiled, "_environment", lambda *_: ({"ours": "random play"}, "environment steps"))
     monkeypatch.setattr(compiled, "_training", lambda *_: ({"steps_per_second": 1.0}, "training steps"))
     config = configs.load(None, ["env.id=tests.support.games:TicTacToe"])

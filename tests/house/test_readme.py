@@ -1,4 +1,4 @@
-"""What the README, CONTRIBUTING.md and the pages of docs/ tell people to type works."""
+"""The commands in README, CONTRIBUTING.md and the pages of docs/ are valid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PYTHON = [block for text in PAGES.values() for block in re.findall(r"```python\n
 
 
 def commands_of(block: str) -> list[str]:
-    """The lines of a block, without comments; one with variables is what bash makes of it, with `jaxrl` as an echo."""
+    """The lines of a block without comments. Bash expands a block with variables; there `jaxrl` is an echo."""
     if re.search(r"^[A-Z]+=", block, re.MULTILINE):
         script = "jaxrl() { echo jaxrl ${*@Q}; }\n" + block
         block = subprocess.run(["bash", "-eu", "-c", script], capture_output=True, text=True, check=True).stdout
@@ -72,7 +72,7 @@ def test_the_readme_is_read_in_three_minutes():
 
 
 def test_links_lead_somewhere():
-    """Pages of the site are checked by `mkdocs build --strict` as well; this sees the files of the repository too."""
+    """`mkdocs build --strict` checks the pages of the site only; this test also checks the files of the repository."""
     for page, text in PAGES.items():
         for link in re.findall(r"""(?:\]\(|src=")([^)#"\s]+)[^)"]*[)"]""", re.sub(r"```.*?```", "", text, flags=re.S)):
             assert re.match(r"https?://", link) or (ROOT / page).parent.joinpath(link).exists(), f"{page}: {link}"
@@ -139,7 +139,7 @@ def test_every_command_is_understood(line, monkeypatch):
 
 
 def preset_of(args, keys: list[str]) -> str | None:
-    """The configuration whose keys a command changes: the one it names, or the preset that its run is called by."""
+    """The configuration whose keys a command changes: the one it names, or the preset after which its run is named."""
     given = [getattr(args, name, None) for name in ("config", "run", "candidate", "env")]
     words = [RUNS.get(word, word) for word in given if isinstance(word, str)]
     found = [word for word in words if word in presets.shipped() or word.endswith(".yaml")]

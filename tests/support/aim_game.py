@@ -22,12 +22,12 @@ class AimState(State):
 
 
 def score(goal: jax.Array, landed: jax.Array) -> jax.Array:
-    """f32[...]: 1 + goal / 2 for an exact one, otherwise -1."""
+    """f32[...], the reward: 1 + goal / 2 if exactly `goal` throws landed, otherwise -1."""
     return jnp.where(goal == landed, 1.0 + goal / 2, -1.0)
 
 
 class Aim(Env):
-    """Actions 0..2 are goals, then 0 and 1 throws."""
+    """A seat first sets a goal with action 0..2, then throws with action 0 or 1."""
 
     id, version = "aim", "1"
     num_players, num_actions = 2, 3

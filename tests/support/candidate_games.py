@@ -1,4 +1,4 @@
-"""A small game whose actions are a list of things: a market with five stalls, each with another kind of goods."""
+"""A small game whose actions are a list of things: a market with five stalls, each with a different kind of goods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MarketState(State):
 
 
 class Market(Env):
-    """The seats take turns; action 0 buys nothing, action s buys at stall s - 1. The most worth wins.
+    """The seats take turns; action 0 buys nothing, action s buys at stall s - 1. The seat with the most value wins.
 
     Uniformly random play wins as often as it loses; "thrifty", which knows what things are worth, nearly always wins.
     """

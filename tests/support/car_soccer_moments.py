@@ -1,4 +1,4 @@
-"""Moments of car soccer anyhow, for tests of what is a function of states; and the same as plain numbers."""
+"""Random states of car soccer for tests of functions of states, as arrays and as the referee's plain numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT = 64  # of games: always as many, so that a program is compiled once for e
 
 
 def games(teams: Teams, seed: int = 0) -> CarSoccerGame:
-    """[COUNT] games: bodies anywhere, some flags and timers anyhow, some pads taken."""
+    """[COUNT] games with random bodies, flags and timers, in which some boost pads are taken."""
     return _made(teams)(jax.random.split(jax.random.key(seed), COUNT))
 
 
@@ -57,7 +57,7 @@ def _made(teams: Teams):
 
 
 def moments(game: CarSoccerGame, teams: Teams) -> list[dict]:
-    """All games as the referee of `tests.jaxrl_envs.car_soccer.referee.car_soccer_play` knows them."""
+    """All games as states of the referee `tests.jaxrl_envs.car_soccer.referee.car_soccer_play`."""
     game = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64 if leaf.dtype == jnp.float32 else None), game)
     return [_moment(jax.tree.map(lambda leaf, i=i: leaf[i], game), teams) for i in range(len(game.controls))]
 

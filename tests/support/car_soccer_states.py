@@ -1,4 +1,4 @@
-"""Random moments of play for the tests of car soccer, and what they look like to the referee."""
+"""Random states of play for the tests of car soccer, and their conversion to the referee's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.jaxrl_envs.car_soccer.referee.car_soccer_car import Car
 
 
 def random_controls(rng, shape):
-    """f32[*shape, 8]: often full throttle and boost, else anything."""
+    """f32[*shape, 8], random controls: often full throttle and boost, otherwise uniform."""
     controls = rng.integers(-1, 2, (*shape, 8)).astype(np.float32)
     controls[..., 5:] = rng.random((*shape, 3)) < (0.2, 0.5, 0.15)
     controls[..., 0] = np.where(rng.random(shape) < 0.7, 1, controls[..., 0])
@@ -30,7 +30,7 @@ def random_controls(rng, shape):
 
 
 def crowds(rng, count, teams):
-    """`count` arenas in which everybody is close together, anywhere on the field: leaves [count, ...], NumPy."""
+    """`count` arenas with all cars close to the ball at a random place: NumPy leaves [count, ...]."""
     players = len(teams)
     middle = rng.uniform(-1, 1, (count, 1, 3)) * (4400, 5600, 0)
     middle[..., 2] = np.where(rng.random((count, 1)) < 0.6, 0, rng.uniform(0, 1900, (count, 1)))
@@ -72,7 +72,7 @@ def engine(settings: PhysicsSettings, count: int):
 
 
 def played(settings: PhysicsSettings, arenas: Arena, rng, length: int) -> Arena:
-    """Arenas after `length` times random actions, each held for 8 ticks, one tick a call."""
+    """Arenas after `length` random actions, each held for 8 ticks with one call per tick."""
     count = arenas.tick.shape[0]
     for _ in range(length):
         controls = random_controls(rng, (count, settings.cars))
@@ -97,7 +97,7 @@ def vector(leaf, index):
 
 
 def to_referee(settings: PhysicsSettings, arena: Arena) -> referee.Arena:
-    """One arena, leaves NumPy."""
+    """The referee's state of one arena with NumPy leaves."""
     ball = referee.Ball(
         *(vector(leaf, ()) for leaf in (arena.ball.position, arena.ball.velocity, arena.ball.angular_velocity))
     )

@@ -90,7 +90,7 @@ def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program,
 
 
 def action_values(config: Config, env: Env, state: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
-    """f32[N, A] of N observations, as the learner of a state expects them."""
+    """f32[N, A], action values of N observations by a state's learner."""
     network = make_algorithm(config, env).network
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
     return np.asarray(evaluate(state.learner.params, (), jnp.asarray(observations), jnp.asarray(masks))[1])

@@ -155,8 +155,11 @@ class CorridorState(State):
 
 
 class Corridor(Env):
-    """A walk on 0 .. length-1: action 1 goes right, 0 left (0 stays 0). +1 and the end at the right wall; cut off after
-    `limit` steps. Always right from position p: value gamma ** (length - 2 - p); always left: never ends, value 0."""
+    """A walk on 0 .. length-1: action 1 goes right, 0 left (0 stays 0).
+
+    The right wall pays +1 and ends the game, which is cut off after `limit` steps. Always right from position p has
+    value gamma ** (length - 2 - p); always left never ends and has value 0.
+    """
 
     id = "corridor"
     version = "1"
@@ -226,7 +229,7 @@ class HighCard(Env):
     """Three seats hold three of twelve cards each; the highest card takes the trick, its owner leads the next one.
 
     A trick pays +1 to its winner and -1/2 to the others, when its last card falls: to the first two seats between their
-    turns, to everybody else's surprise. The seat with the most tricks gets 1 more at the end (shared if tied).
+    turns. The seat with the most tricks gets 1 more at the end (shared if tied).
     """
 
     id = "high_card"
@@ -403,7 +406,7 @@ class Signals(Env):
         return state.replace(numbers=jnp.where(kept, state.numbers, fresh))
 
     def event(self, before: SignalsState, action: int, after: SignalsState, seat: int | None = None) -> str:
-        """What seats 2 and 3 name is between them and the dealer."""
+        """The action as a sentence; the numbers that seats 2 and 3 name are hidden from other seats."""
         asked = int(before.current_player)
         return f"seat {asked} " + (f"says {int(action)}" if asked < 2 or seat in (None, asked) else "names a number")
 
@@ -416,7 +419,7 @@ class Signals(Env):
 
 
 def _say_and_repeat(state: State, key: Key) -> jax.Array:
-    """Says the number, or names the partner's word: both are rows of the observation."""
+    """Bot that says the number, or names the partner's word; both are rows of the observation."""
     del key
     number, word, _ = state.observation
     return jnp.where(state.current_player < 2, jnp.argmax(number), jnp.argmax(word)).astype(jnp.int32)

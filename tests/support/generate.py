@@ -20,7 +20,7 @@ CONFIGURATIONS = [(n, expansion, abilities) for n in range(2, 9) for expansion i
 
 
 def head(rng: random.Random, number: int) -> dict:
-    """The part of a record that fixes the game: configuration, starter and the ten decks."""
+    """The start of a record, which determines the game: configuration, starter and the ten decks."""
     n, expansion, abilities = CONFIGURATIONS[number % len(CONFIGURATIONS)]
     cards = range(74 if expansion else 70)
     return {

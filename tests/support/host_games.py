@@ -368,7 +368,7 @@ class HostSignals(HostEnv):
         """A game.
 
         Args:
-          remote: say that the engine were another process.
+          remote: say that the engine is another process.
         """
         game = SignalsGame()
         game.remote = remote

@@ -1,4 +1,4 @@
-"""Runs that die like a machine without power, and what is compared afterwards."""
+"""Runs that are killed as by a power failure, and comparisons of their results."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def newest(home: Path, name: str) -> Snapshot:
 
 
 def rows(home: Path, name: str) -> list[dict]:
-    """The metrics of a run without the clock's."""
+    """The metrics of a run without those of time."""
     found = read_rows(home / "runs" / name / "metrics.jsonl")
     return [{k: v for k, v in row.items() if not k.startswith("time/") or k == "time/total_timesteps"} for row in found]
 
 
 def assert_same(first: Snapshot, second: Snapshot) -> None:
-    """Every leaf equal bit by bit."""
+    """Asserts that all leaves are equal bit by bit."""
     assert first.step == second.step and first.arrays.keys() == second.arrays.keys()
     for name, array in first.arrays.items():
         assert array.dtype == second.arrays[name].dtype

@@ -59,7 +59,7 @@ class Kuhn(Env):
         )
 
     def observe(self, state: KuhnState, seat: jax.Array) -> jax.Array:
-        """bool[7]: my card, what was done."""
+        """bool[7]: the own card, the history."""
         return observation(state.cards[seat], state.history)
 
     def permute_hidden(self, state: KuhnState, seat: jax.Array, key: Key) -> KuhnState:
@@ -81,7 +81,7 @@ def observation(card: Any, history: Any) -> jax.Array:
 
 
 def bets_of(network: Network, params: Any) -> np.ndarray:
-    """f64[CARDS, HISTORIES]: how often a network bets, holding a card, after what was done."""
+    """f64[CARDS, HISTORIES], a network's probability of a bet by own card and history."""
     seen = jnp.stack([observation(*each) for each in itertools.product(range(CARDS), range(HISTORIES))])
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, None)))
     logits = evaluate(params, (), seen, jnp.ones(2, bool))[1]
@@ -89,7 +89,7 @@ def bets_of(network: Network, params: Any) -> np.ndarray:
 
 
 def expected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """f64[CARDS, CARDS]: chips of the first seat by the cards of both, of policies as of `bets_of`."""
+    """f64[CARDS, CARDS], expected chips of the first seat by both cards; policies are those of `bets_of`."""
     chips = np.zeros((CARDS, CARDS))
     for a, b in itertools.permutations(range(CARDS), 2):
         sign = 1.0 if a > b else -1.0
@@ -101,8 +101,8 @@ def expected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def exploitability(policy: np.ndarray) -> float:
-    """Chips a game that best responses to a policy (as of `bets_of`) in the other seat win, mean over both seats: half
-    of its NashConv (Lanctot et al. 2017); 0 for an equilibrium."""
+    """Exploitability of a policy of `bets_of`: chips per game of a best response, mean over both seats. It is half
+    of the NashConv (Lanctot et al. 2017); 0 for an equilibrium."""
     pure = [np.array(each) for each in itertools.product((0.0, 1.0), repeat=HISTORIES)]  # of one card
     same = [np.tile(each, (CARDS, 1)) for each in pure]
     first = np.max([expected(each, policy).sum(axis=1) for each in same], axis=0)  # by card: the best for each

@@ -20,7 +20,7 @@ class LadderState(State):
 
 
 class Ladder(Env):
-    """Action a is to play like the a-th of `RATINGS`; who wins follows them exactly."""
+    """Action a plays at rating `RATINGS[a]`; win probabilities follow the ratings exactly."""
 
     id = "ladder"
     version = "1"
@@ -29,7 +29,7 @@ class Ladder(Env):
         """A game for a stake.
 
         Args:
-          stake: what is won.
+          stake: points of a win.
         """
         self.num_players, self.num_actions, self.stake = 2, len(RATINGS), stake
 

@@ -1,4 +1,4 @@
-"""A game of one decision whose reward is a sum of weighted parts, of which some teach and some do not."""
+"""A game of one decision with a weighted sum of rewards, of which only one depends on the action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LeverState(State):
 
 
 class Levers(Env):
-    """One seat pulls one of four levers, of which it is shown the one that is right."""
+    """One seat pulls one of four levers; the observation shows the right one."""
 
     id, version = "levers", "1"
     perfect_information = True

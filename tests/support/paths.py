@@ -1,4 +1,4 @@
-"""Where things of the checkout are, for tests in any folder."""
+"""Paths of the checkout, for tests in any folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of Ray for slow tests: its machines are families of processes of this one, and end as without power."""
+"""A cluster of Ray for slow tests: its machines are process trees on this machine, which end as by a power failure."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ ALIKE = (
 
 
 class Machine:
-    """What one `ray start` begins."""
+    """The processes of one `ray start`."""
 
     def __init__(self, environment: dict[str, str], address: str, *options: str, inside: Sequence[str] = ()):
-        """Begins.
+        """Starts the processes.
 
         Args:
-          environment: beside that of this process.
-          address: of its own.
-          options: of `ray start`.
-          inside: a command that runs another.
+          environment: variables beside those of this process.
+          address: its own address.
+          options: options of `ray start`.
+          inside: a command prefix, such as `ip netns exec`.
         """
         command = [*inside, sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={address}"]
         self._process = subprocess.Popen(
@@ -50,27 +50,27 @@ class Machine:
         )
 
     def processes(self) -> list[int]:
-        """All of them."""
+        """All processes of the machine."""
         return family(self._process.pid)
 
     def begun(self) -> None:
-        """Waits until its own process has begun all others."""
+        """Waits until the first process has started all others."""
         ready = "ray::"  # what serves the machine names itself so
         wait(lambda: any(name_of(pid).startswith(ready) for pid in self.processes()), 120.0, "a machine has begun")
 
     def kill(self) -> None:
-        """kill -9 of all its processes at once."""
+        """Kills all its processes at once with SIGKILL."""
         kill(self._process.pid)
         self._process.wait()
 
 
 class Cluster:
-    """A head that plays nothing, and machines with room for one worker each that come and go.
+    """A head without workers, and machines that join and leave, each with room for one worker.
 
     Attributes:
-      address: of the head.
-      environment: what a training needs so that it is let in.
-      machines: those that play.
+      address: address of the head.
+      environment: variables with which a training may join.
+      machines: the machines with workers.
     """
 
     def __init__(self, host: str = "127.0.0.1", inside: Sequence[str] = ()):
@@ -90,19 +90,19 @@ class Cluster:
         self._head.begun()
 
     def add(self, address: str, inside: Sequence[str] = ()) -> Machine:
-        """A machine joins."""
+        """Adds a machine."""
         options = (f"--address={self.address}", "--num-cpus=1")
         self.machines.append(Machine(self.environment, address, *options, inside=inside))
         self.machines[-1].begun()  # two that begin at once would choose the same socket in the common folder
         return self.machines[-1]
 
     def remove(self, machine: Machine) -> None:
-        """A machine is gone."""
+        """Removes a machine."""
         machine.kill()
         self.machines.remove(machine)
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Ends all processes."""
         for machine in (*self.machines, self._head):
             machine.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -110,7 +110,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(*arguments, **options) -> Iterator[Cluster]:
-    """A `Cluster` that is ended in any case."""
+    """A context manager: a `Cluster` that is always ended."""
     made = Cluster(*arguments, **options)
     try:
         yield made
@@ -119,7 +119,7 @@ def cluster(*arguments, **options) -> Iterator[Cluster]:
 
 
 def workers_of(pid: int) -> list[int]:
-    """Those of a family that play."""
+    """The workers in a process tree."""
     return [each for each in family(pid) if name_of(each).startswith("ray::EngineWorker")]
 
 
@@ -135,7 +135,7 @@ def name_of(pid: int) -> str:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it has started, and they."""
+    """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ def family(pid: int) -> list[int]:
 
 
 def kill(pid: int) -> None:
-    """kill -9 of a family."""
+    """Kills a process tree with SIGKILL."""
     for each in family(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
@@ -161,7 +161,7 @@ def free_port() -> int:
 
 
 def wait(condition: Callable[[], object], seconds: float, what: str) -> float:
-    """Seconds until something is so."""
+    """Seconds until a condition holds."""
     begin = time.monotonic()
     while not condition():
         assert time.monotonic() < begin + seconds, f"not within {seconds:g} s: {what}"

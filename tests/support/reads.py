@@ -1,4 +1,4 @@
-"""Which configuration keys a source file reads, as far as its syntax shows."""
+"""Configuration keys that a source file reads, found from its syntax."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Names = dict[str, str]  # variable -> the section or key that it holds; "" is th
 
 
 def keys_read(source: str, properties: dict[str, set[str]] | None = None) -> set[str]:
-    """The dotted paths of every key that the source reads, and of the sections on the way.
+    """The dotted paths of all keys that the source reads, and of the sections above them.
 
     Followed are chains such as `self.config.ppo.clip`, variables bound to a part of one (`ppo, x = config.ppo, y`,
     `for mix in config.seats`), annotated parameters, what `__init__` keeps of them, `getattr(part, name)` where the
     names are written out, and sections whose numbers have become traced ones (`jaxrl.algorithms.schedule`).
 
     Args:
-      source: of a module.
-      properties: what properties of `Config` read, by their names.
+      source: source of a module.
+      properties: keys that each property of `Config` reads, by its name.
     """
     tree = ast.parse(source)
     found = set(_of_scope(tree, {}))
@@ -49,7 +49,7 @@ def keys_read(source: str, properties: dict[str, set[str]] | None = None) -> set
 
 
 def properties_of_config(source: str) -> dict[str, set[str]]:
-    """What each property of the class `BaseConfig` reads, directly or through another property."""
+    """The keys that each property of `BaseConfig` reads, directly or through another property."""
     [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "BaseConfig"]
     methods = {node.name: set(_of_scope(node, {"self": ""})) for node in cls.body if isinstance(node, ast.FunctionDef)}
     for _ in methods:  # this many steps reach everything
@@ -59,7 +59,7 @@ def properties_of_config(source: str) -> dict[str, set[str]]:
 
 
 def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
-    """Reads in one function or module; functions within see its names."""
+    """Collects the reads in one function or module; nested functions see its names."""
     names = dict(outer)
     for field in scope.body if isinstance(scope, ast.ClassDef) else []:  # what its methods know as self.<field>
         if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) in SECTIONS:
@@ -90,7 +90,7 @@ def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
 
 
 def _bind_arguments(scope: ast.AST, names: Names) -> None:
-    """Notes what the parameters of a function are."""
+    """Binds the annotated parameters of a function."""
     arguments = getattr(scope, "args", None)
     if not isinstance(arguments, ast.arguments):
         return
@@ -103,7 +103,7 @@ def _bind_arguments(scope: ast.AST, names: Names) -> None:
 
 
 def _kept(init: ast.FunctionDef, outer: Names) -> Names:
-    """What a class keeps as self.<name> of the arguments of its `__init__`."""
+    """The arguments of `__init__` that a class stores as self.<name>."""
     names = dict(outer)
     _bind_arguments(init, names)
     for node in ast.walk(init):
@@ -112,7 +112,7 @@ def _kept(init: ast.FunctionDef, outer: Names) -> Names:
 
 
 def _schedules(section: str | None) -> Iterator[str]:
-    """What `make_hyper` reads of a section: every part of its schedules. (The values are read where they are used.)"""
+    """The keys of a section that `make_hyper` reads: every part of its schedules."""
     for place in [section, *ROLES] if section == "ppo" else [section] if section else []:
         default: object = Config()
         for name in place.split("."):
@@ -123,7 +123,7 @@ def _schedules(section: str | None) -> Iterator[str]:
 
 
 def _bind(node: ast.AST, names: Names) -> None:
-    """Notes what an assignment or a loop binds."""
+    """Binds the targets of an assignment or a loop."""
     pairs: list[tuple[ast.AST, ast.AST, str]] = []
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value = node.targets[0], node.value
@@ -145,7 +145,7 @@ def _bind(node: ast.AST, names: Names) -> None:
 
 
 def _path(node: ast.AST, names: Names) -> str | None:
-    """The part of the configuration that an expression is; None if it is no part of one."""
+    """The path of the configuration's part that an expression denotes, or None."""
     if isinstance(node, ast.Name):
         return names.get(node.id, "" if node.id == "config" else None)
     if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS:

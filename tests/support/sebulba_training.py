@@ -22,7 +22,7 @@ from tests.support.training import small_config
 
 
 def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:
-    """As `small_config`, with these keys of the section `sebulba`."""
+    """`small_config` with these keys of the section `sebulba`."""
     config = small_config(**({"num_envs": 16, "calls": 50, "stagger": 5} | settings))
     actors = SebulbaConfig(**({"threads": 2, "timeout": 30.0} | (sebulba or {})))
     return dataclasses.replace(config, league=league or LeagueConfig(), sebulba=actors)
@@ -34,7 +34,7 @@ def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether something that will be so in a moment is so; on a busy machine a moment may be long."""
+    """Waits until a condition holds, and returns whether it does; a busy machine may need long."""
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.02)
@@ -42,7 +42,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
-    """The names of threads that should be gone; waits a little for those that are ending."""
+    """Names of the threads that should have ended; waits a little for those that are ending."""
 
     def left() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]

@@ -27,13 +27,13 @@ HIGH_CARD, KUHN, TIC_TAC_TOE, SIMULTANEOUS = GAMES
 
 
 class Client:
-    """What a browser sends to one server."""
+    """Requests of a browser to one server."""
 
     def __init__(self, port: int):
         self.port, self.host = port, f"127.0.0.1:{port}"
 
     def request(self, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
-        """Status and body; a POST if there is a body. Headers are of a page of the server unless they are given."""
+        """Sends a request (POST if it has a body), with a page's headers by default; returns status and body."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         sent = ({"Origin": f"http://{self.host}"} if body is not None else {}) | headers
         asked = urllib.request.Request(f"http://{self.host}{path}", data, {k: v for k, v in sent.items() if v})
@@ -72,7 +72,7 @@ class Person:
         self.socket.send(json.dumps(message))
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
-        """The first message of which this is true; those before are kept."""
+        """Waits for the first message that satisfies the condition; earlier ones are kept."""
         end = time.monotonic() + seconds
         while True:
             text = self.socket.recv(timeout=max(0.1, end - time.monotonic()))
@@ -81,14 +81,14 @@ class Person:
                 return self.messages[-1]
 
     def turn(self) -> dict[str, Any]:
-        """The view in which this person is asked, or the last one."""
+        """Waits for the view in which this person must act, or the last one."""
         return self.until(lambda m: m["kind"] == "view" and (bool(m.get("legal")) or m.get("over", False)))
 
     def play(self, view: dict[str, Any], choice: int = 0) -> None:
         self.send(do="play", action=view["legal"][choice][0], at=view["time"])
 
     def play_on(self, view: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Plays the first legal action, from this view or the next turn until the game is over; the last view."""
+        """Plays the first legal action in every turn until the game is over, and returns the last view."""
         view = view or self.turn()
         while not view["over"]:
             self.play(view)

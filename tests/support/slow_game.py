@@ -1,4 +1,4 @@
-"""A host game whose engine takes its time, without a core: fleets of any size can be tried on a small machine."""
+"""A host game whose engine sleeps: fleets of any size can be tried on a small machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks in which every packet is late and some are lost: namespaces of Linux, joined by a router of ours.
+"""Networks in which every packet is late and some are lost: namespaces of Linux, joined by a router in this process.
 
 Every namespace has one TUN device (https://docs.kernel.org/networking/tuntap.html) whose other end is held here. Needs
 root; `tc netem` would do the same, but not every kernel has it.
@@ -33,7 +33,7 @@ class SlowLinks:
 
     Attributes:
       delay, loss: seconds that every packet takes, and the share of them that never arrives.
-      addresses: of the namespaces, by number.
+      addresses: addresses of the namespaces, by number.
       carried, lost: packets so far.
     """
 
@@ -47,7 +47,7 @@ class SlowLinks:
         self._router = threading.Thread(target=self._route, daemon=True, name="router")
 
     def inside(self, number: int) -> list[str]:
-        """What is put before a command so that it runs in that namespace."""
+        """The command prefix that runs a command in that namespace."""
         return ["ip", "netns", "exec", self._names[number]]
 
     def __enter__(self) -> SlowLinks:
@@ -72,7 +72,7 @@ class SlowLinks:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
     def _route(self) -> None:
-        """Until it is woken: takes packets, and hands on those whose time has come."""
+        """Receives packets, and delivers each after its delay, until `_wake` is written to."""
         drawn, numbers = random.Random(0), itertools.count()
         late: list[tuple[float, int, int, bytes]] = []  # when, in which order, to whom, what
         while True:

@@ -114,7 +114,7 @@ def with_hyper(state: Any, *, total_updates: float | None = None, **changed: Any
 
 
 def values_of(program: Program, params: Any, observations: Any) -> np.ndarray:
-    """f32[N]: what the network expects of N observations."""
+    """f32[N], the network's values of N observations."""
     network = program.algorithm.network
     count = jax.tree.leaves(observations)[0].shape[0]
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
@@ -122,7 +122,7 @@ def values_of(program: Program, params: Any, observations: Any) -> np.ndarray:
 
 
 def in_mesh(function: Any) -> Any:
-    """A function as it runs inside of the mesh of one device, compiled."""
+    """The function compiled inside a mesh of one device."""
     mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
     return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=Spec(), out_specs=Spec(), check_vma=False))
 
@@ -138,17 +138,17 @@ def on_host(tree: Any) -> Any:
 
 
 def assert_identical(left: Any, right: Any) -> None:
-    """Every leaf equal bit by bit."""
+    """Asserts that all leaves are equal bit by bit."""
     jax.tree.map(np.testing.assert_array_equal, on_host(left), on_host(right))
 
 
 def assert_close(left: Any, right: Any, tolerance: float) -> None:
-    """Every leaf equal up to an absolute `tolerance`."""
+    """Asserts that all leaves are equal up to an absolute `tolerance`."""
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=tolerance), on_host(left), on_host(right))
 
 
 def on_devices(source: str, devices: int) -> Any:
-    """What a program prints as JSON in its last line, in its own process with `devices` virtual CPU devices."""
+    """Runs a program in its own process with `devices` virtual CPU devices; returns the JSON of its last line."""
     fast = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # to compile, as in conftest.py
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",

@@ -71,7 +71,7 @@ cdef class Core:
     cdef readonly Py_ssize_t asked, features  # S, the seats asked at a time, and S * F
     cdef readonly bint timed, asynchronous
     cdef public bint follow  # whether a game that ends is followed by the next one; set before the first game
-    # Guarded by the mutex. The entries of a game in the arrays below belong to whoever has it: the caller or a thread.
+    # Guarded by the mutex. The entries of a game in the arrays below belong to its holder: the caller or a thread.
     cdef pthread_mutex_t mutex
     cdef pthread_cond_t work_cond, done_cond
     cdef bint stop, failed
