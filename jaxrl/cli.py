@@ -65,7 +65,7 @@ COMMANDS = {  # name -> module, see `Command`
     "ablate": "jaxrl.training.command_ablate",
     "compare": "jaxrl.diagnose.command_compare",
     "diagnose": "jaxrl.diagnose.command_diagnose",
-    "plan": "jaxrl.diagnose.command_plan",
+    "plan": "jaxrl.diagnose.estimates.command_plan",
     "zoo": "jaxrl.zoo.command",
     "games": "jaxrl.config.command_games",
     "runs": "jaxrl.runs.command_runs",

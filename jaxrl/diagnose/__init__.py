@@ -1,4 +1,4 @@
-"""Measuring: contestants that take turns, what they ran on, and what of a game or a training is timed.
+"""Measurements of games and trainings on this machine, comparisons of runs, and what compilers make of our programs.
 
-`jaxrl diagnose` and the benchmarks of a checkout (`scripts/benchmark`) share it.
+`jaxrl diagnose` and the benchmarks of a checkout (`scripts/benchmark`) share this package.
 """

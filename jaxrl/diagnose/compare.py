@@ -1,19 +1,19 @@
 """`jaxrl compare A B`: the quality gate. Is run B faster than run A, and does it play as well?
 
 It reads what two runs have written: `metrics.jsonl` (throughput, mean reward in training, the counters of
-`sebulba.profile`) and the newest evaluations of one kind in `evaluation.json` (win rates, returns and whatever the game
-tells, such as the difference in victory points and how games ended). Figures stand side by side with 95 % intervals:
+`sebulba.profile`) and the newest evaluations of one kind in `evaluation.json` (win rates, returns and the game's
+own figures, such as the difference in victory points). Figures stand side by side with 95 % intervals:
 
-- throughput: the median of `time/fps` over the lines of the log but the first, which holds the compilation, with the
+- throughput: the median of `time/fps` over the lines of the log except the first, which includes compilation, with the
   interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
 - win rates: Wilson's intervals, their difference by Newcombe's method 10 (Statistics in Medicine 17, 1998, 873-890).
   The same deals serve every opponent, so the interval of a mean over opponents is the mean of the intervals;
 - means: normal intervals over deals, or over log lines;
 - runs with several seeds (`run.seeds`): win rates and figures of the evaluation are means over seeds with Student's
-  interval over them, and the difference has Welch's: that is what "B plays better than A" needs, from three seeds on.
+  interval over them, and the difference has Welch's: "B plays better than A" needs this, with three seeds or more.
   With one seed an interval is over deals, of these two policies alone.
 
-The verdict is by the figures themselves, and says whether the interval leaves a doubt. Exit code 0: both tests passed;
+The verdict follows the point estimates and says whether the interval leaves a doubt. Exit code 0: both tests passed;
 1: throughput gained too little or win rate was lost; 2: the runs cannot be compared.
 """
 
@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.config import trust
-from jaxrl.diagnose.tables import count, flat, table
 from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import (
@@ -42,30 +41,31 @@ from jaxrl.statistics import (
     welch_interval,
     wilson,
 )
+from jaxrl.text_tables import count, flat, table
 from jaxrl.training.timers import PREFIX as COUNTERS
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
-LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
+LAST_SHARE = 0.2  # of the log lines, the last ones: the mean reward in training is taken over them
 _CAVEAT = " (one seed: its interval is over deals, and another training may come out elsewhere)"
-EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
+EVALUATED = ("policy", "seed", "search")  # fields that are equal in evaluations of one kind
 
 
-class Side(NamedTuple):
-    """What is known about one run."""
+class RunData(NamedTuple):
+    """The data of one run that the comparison reads."""
 
     name: str
     config: dict[str, Any]  # the tree of config.yaml
     fps: list[float]
     rewards: list[float]  # rollout/ep_rew_mean, the last ones
     counters: dict[str, float]  # ms per 1,000 steps by name, medians
-    evaluation: dict[str, Any]  # the record that counts, {} without one
-    rows: dict[str, list[dict[str, Any]]]  # of it: opponent -> one row per seed of this run
+    evaluation: dict[str, Any]  # the record that is compared, {} without one
+    rows: dict[str, list[dict[str, Any]]]  # of `evaluation`: opponent -> one row per seed of this run
 
 
 class Line(NamedTuple):
-    """One line of the comparison; None is a figure that a run does not have."""
+    """One line of the comparison; a figure that a run does not have is None."""
 
     name: str
     left: Interval | None
@@ -88,12 +88,12 @@ class Verdict(NamedTuple):
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the comparison and its verdict; 1 if B does not pass."""
+    """Prints the comparison and its verdict; returns 1 if B does not pass."""
     target = Path(args.json) if args.json else None
     if target is not None and not target.resolve().parent.is_dir():
         raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
     runs = find_run(args.before), find_run(args.after)
-    before, after = (read_side(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
+    before, after = (read_run(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
     check_comparable(before, after)
     lines = comparison(before, after, args.allow)
     verdicts = [speed_verdict(lines[0], args.min_gain), strength_verdict(before, after, args.max_drop)]
@@ -126,21 +126,21 @@ def _plain(value: Any) -> Any:
 # ---- reading ------------------------------------------------------------------------------------------------------
 
 
-def read_side(run: RunDirectory, evaluation: dict[str, Any]) -> Side:
-    """What a run has written.
+def read_run(run: RunDirectory, evaluation: dict[str, Any]) -> RunData:
+    """Reads the data of a run from its files.
 
     Args:
       run: the run.
-      evaluation: the record of its evaluation.json that counts, {} for none.
+      evaluation: the record of its evaluation.json that is compared, {} for none.
 
     Raises:
-      UserError: it has no log line with a throughput yet.
+      UserError: the run has no log line with a throughput yet.
     """
     logged = read_rows(run.metrics_file) if run.metrics_file.is_file() else []
     timed = [row for row in logged if row.get("time/fps")]
     if not timed:
         raise UserError(f"run {run.name!r} has no throughput in {run.metrics_file}: train it first.")
-    steady = timed[1:] if len(timed) > 2 else timed  # the first line holds the compilation
+    steady = timed[1:] if len(timed) > 2 else timed  # the first line includes compilation
     late = timed[-max(2, math.ceil(LAST_SHARE * len(timed))) :]
     rewards = [row["rollout/ep_rew_mean"] for row in late if row.get("rollout/ep_rew_mean") is not None]
     names = sorted({tag for row in steady for tag in row if tag.startswith(COUNTERS)})
@@ -150,7 +150,7 @@ def read_side(run: RunDirectory, evaluation: dict[str, Any]) -> Side:
     }
     fps = [row["time/fps"] for row in steady]
     rows = own_rows(evaluation, run.name)
-    return Side(run.name, files.read(run.config_file), fps, rewards, counters, evaluation, rows)
+    return RunData(run.name, files.read(run.config_file), fps, rewards, counters, evaluation, rows)
 
 
 def own_rows(evaluation: dict[str, Any], name: str) -> dict[str, list[dict[str, Any]]]:
@@ -182,19 +182,19 @@ def _evaluations(run: RunDirectory) -> list[dict[str, Any]]:
         return [record for record in records if own_rows(record, run.name)]
     except (LookupError, TypeError) as error:
         raise UserError(
-            f"{run.evaluation_file} holds something else than evaluations: measure the run anew."
+            f"{run.evaluation_file} holds something else than evaluations: evaluate the run again."
         ) from error
 
 
-def check_comparable(before: Side, after: Side) -> None:
+def check_comparable(before: RunData, after: RunData) -> None:
     """Raises UserError if the two runs are not of one game, or were not measured against a common opponent."""
-    games = [side.config.get("env", {}).get("id") for side in (before, after)]
+    games = [run.config.get("env", {}).get("id") for run in (before, after)]
     if games[0] != games[1]:
         raise UserError(f"run {before.name!r} plays {games[0]} and run {after.name!r} {games[1]}: compare one game.")
-    for side in (before, after):
-        if not side.rows:
+    for run in (before, after):
+        if not run.rows:
             raise UserError(
-                f"run {side.name!r} has no evaluation of its own: measure it with `jaxrl evaluate {side.name}`."
+                f"run {run.name!r} has no evaluation of its own: measure it with `jaxrl evaluate {run.name}`."
             )
     if not common_opponents(before, after):
         raise UserError(
@@ -203,7 +203,7 @@ def check_comparable(before: Side, after: Side) -> None:
         )
 
 
-def common_opponents(before: Side, after: Side) -> list[str]:
+def common_opponents(before: RunData, after: RunData) -> list[str]:
     """Opponents that both were evaluated against, in A's order."""
     return [name for name in before.rows if name in after.rows]
 
@@ -211,13 +211,13 @@ def common_opponents(before: Side, after: Side) -> list[str]:
 # ---- figures ------------------------------------------------------------------------------------------------------
 
 
-def comparison(before: Side, after: Side, allow: Collection[str] = ()) -> list[Line]:
-    """All lines; the first one is the throughput. A game of one's own titles its figures where `allow` names it."""
+def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> list[Line]:
+    """All lines, throughput first. A game that runs user code titles its figures only if `allow` names it."""
     opponents = common_opponents(before, after)
 
     def figure(title: str, name: str, unit: str = "number") -> Line:
         left, right = figure_interval(before, opponents, name), figure_interval(after, opponents, name)
-        both = (figures_by_seed(side, opponents, name) for side in (before, after))
+        both = (figures_by_seed(run, opponents, name) for run in (before, after))
         return Line(title, left, right, over_seeds(*both) or difference(left, right), unit)
 
     def wins(title: str, names: Sequence[str]) -> Line:
@@ -235,7 +235,7 @@ def comparison(before: Side, after: Side, allow: Collection[str] = ()) -> list[L
     others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
     lines += [figure(name.replace("_", " "), name) for name in others]
     for name in [name for name in before.counters if name in after.counters]:
-        left, right = (Interval(side.counters[name], math.nan, math.nan) for side in (before, after))
+        left, right = (Interval(run.counters[name], math.nan, math.nan) for run in (before, after))
         lines.append(_means(f"{name}, ms per 1,000 steps", (left, right)))
     return lines
 
@@ -246,7 +246,7 @@ def _means(name: str, values: Both, unit: str = "number") -> Line:
 
 
 def titles(game: str, allow: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Name -> (title, unit of a `Line`) of the figures that a game says something about (its module `figures`)."""
+    """Name -> (title, unit of a `Line`) of the figures that a game describes in its module `figures`."""
     if (permissions := registry.permissions(game)) and not trust.granted(allow) & set(permissions):
         return {}
     try:
@@ -256,29 +256,31 @@ def titles(game: str, allow: Collection[str]) -> dict[str, tuple[str, str]]:
     return told.FIGURES if told is not None else {}
 
 
-def _figures(side: Side) -> list[str]:
+def _figures(run: RunData) -> list[str]:
     """Names of the candidate's own figures in the evaluation of a run."""
-    first = next(iter(side.rows.values()))[0]["figures"]
+    first = next(iter(run.rows.values()))[0]["figures"]
     return [name for name in first if not name.startswith("opp. ")]
 
 
-def by_seed(side: Side, opponents: Sequence[str], value: Callable[[dict[str, Any]], float | None]) -> np.ndarray | None:
-    """f64[S], means over `opponents` of a value of the rows of each seed; None of one seed, or if one is missing."""
-    counts = {len(side.rows[name]) for name in opponents}
-    values = [[value(row) for row in side.rows[name]] for name in opponents]
+def by_seed(
+    run: RunData, opponents: Sequence[str], value: Callable[[dict[str, Any]], float | None]
+) -> np.ndarray | None:
+    """f64[S], means over `opponents` of a value of each seed's rows; None with one seed, or if a value is missing."""
+    counts = {len(run.rows[name]) for name in opponents}
+    values = [[value(row) for row in run.rows[name]] for name in opponents]
     if len(counts) != 1 or min(counts) < 2 or any(each is None for row in values for each in row):
         return None
     return np.mean(np.array(values, np.float64), axis=0)
 
 
-def wins_by_seed(side: Side, opponents: Sequence[str]) -> np.ndarray | None:
+def wins_by_seed(run: RunData, opponents: Sequence[str]) -> np.ndarray | None:
     """f64[S], win rates; see `by_seed`."""
-    return by_seed(side, opponents, lambda row: row["outcomes"] and row["outcomes"]["wins"] / row["outcomes"]["games"])
+    return by_seed(run, opponents, lambda row: row["outcomes"] and row["outcomes"]["wins"] / row["outcomes"]["games"])
 
 
-def figures_by_seed(side: Side, opponents: Sequence[str], name: str) -> np.ndarray | None:
+def figures_by_seed(run: RunData, opponents: Sequence[str], name: str) -> np.ndarray | None:
     """f64[S], means of a figure; see `by_seed`."""
-    return by_seed(side, opponents, lambda row: (row["figures"].get(name) or {}).get("mean"))
+    return by_seed(run, opponents, lambda row: (row["figures"].get(name) or {}).get("mean"))
 
 
 def over_seeds(left: np.ndarray | None, right: np.ndarray | None) -> Interval | None:
@@ -286,19 +288,19 @@ def over_seeds(left: np.ndarray | None, right: np.ndarray | None) -> Interval | 
     return None if left is None or right is None else welch_interval(left, right)
 
 
-def win_change(before: Side, after: Side, opponents: Sequence[str]) -> Interval | None:
-    """How many wins more B has than A, as a share of the games; None where nobody wins."""
-    seeds = over_seeds(*(wins_by_seed(side, opponents) for side in (before, after)))
+def win_change(before: RunData, after: RunData, opponents: Sequence[str]) -> Interval | None:
+    """Difference of win rates, B minus A, as a share of the games; None if the game has no winners."""
+    seeds = over_seeds(*(wins_by_seed(run, opponents) for run in (before, after)))
     return seeds or difference(win_interval(before, opponents), win_interval(after, opponents), newcombe=True)
 
 
-def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
-    """The win rate over `opponents`, which count alike; None where nobody wins (a game for one)."""
-    if (seeds := wins_by_seed(side, opponents)) is not None:
+def win_interval(run: RunData, opponents: Sequence[str]) -> Interval | None:
+    """The win rate, averaged over `opponents` with equal weights; None if the game has no winners (single-player)."""
+    if (seeds := wins_by_seed(run, opponents)) is not None:
         return student_interval(seeds)
     found = []
     for name in opponents:
-        tallies = [row["outcomes"] for row in side.rows[name]]
+        tallies = [row["outcomes"] for row in run.rows[name]]
         if None in tallies:
             return None
         wins, games = (sum(tally[key] for tally in tallies) for key in ("wins", "games"))
@@ -306,11 +308,11 @@ def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
     return Interval(*(float(value) for value in np.mean(found, axis=0)))
 
 
-def figure_interval(side: Side, opponents: Sequence[str], name: str) -> Interval | None:
-    """The mean of a figure of the evaluation over opponents and seeds; None if the game does not tell it."""
-    if (seeds := figures_by_seed(side, opponents, name)) is not None:
+def figure_interval(run: RunData, opponents: Sequence[str], name: str) -> Interval | None:
+    """The mean of a figure of the evaluation over opponents and seeds; None if the game does not report it."""
+    if (seeds := figures_by_seed(run, opponents, name)) is not None:
         return student_interval(seeds)
-    found = [row["figures"].get(name) for opponent in opponents for row in side.rows[opponent]]
+    found = [row["figures"].get(name) for opponent in opponents for row in run.rows[opponent]]
     known = [(each["mean"], each["half_width_95"]) for each in found if each is not None]
     if len(known) < len(found) or not known:
         return None
@@ -331,12 +333,12 @@ def speed_verdict(line: Line, min_gain: float) -> Verdict:
     return Verdict(passed, text)
 
 
-def strength_verdict(before: Side, after: Side, max_drop: float) -> Verdict:
+def strength_verdict(before: RunData, after: RunData, max_drop: float) -> Verdict:
     """Whether the win rate dropped by no more than `max_drop` points."""
     opponents = common_opponents(before, after)
     change = win_change(before, after, opponents)
     if change is None:
-        return Verdict(True, "win rate: nobody wins in this game, so only the throughput counts")
+        return Verdict(True, "win rate: this game has no winners, so only the throughput counts")
     points, low, high = (100 * value for value in change)
     passed = round(points, 9) >= -max_drop
     doubt = "" if (low >= -max_drop) == passed == (high >= -max_drop) else "; the interval leaves a doubt"
@@ -347,13 +349,13 @@ def strength_verdict(before: Side, after: Side, max_drop: float) -> Verdict:
 # ---- text ---------------------------------------------------------------------------------------------------------
 
 
-def describe(before: Side, after: Side, lines: Sequence[Line]) -> str:
-    """The table, and what else is different between the runs."""
+def describe(before: RunData, after: RunData, lines: Sequence[Line]) -> str:
+    """The table, and the settings that differ between the runs."""
     cells = [[line.name, *_cells(line)] for line in lines]
     notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
     text = [table(["figure (95 %)", before.name, after.name, "change"], cells)]
     opponents = common_opponents(before, after)
-    seeds = " and ".join(str(len(side.rows[opponents[0]])) for side in (before, after))
+    seeds = " and ".join(str(len(run.rows[opponents[0]])) for run in (before, after))
     text += [f"evaluated against {', '.join(opponents)}; seeds: {seeds}{_CAVEAT * ('1' in seeds.split())}"]
     return "\n".join([*text, *(["also different:", *(f"  {note}" for note in notes)] if notes else []), ""])
 
@@ -389,12 +391,12 @@ def _number(value: float, sign: str = "") -> str:
     return f"{value:{sign}.{3 if size < 2 else 2 if size < 10 else 1}f}"
 
 
-def _differences(before: Side, after: Side) -> list[tuple[str, Any, Any]]:
-    """Settings that differ, and whether the evaluations do: without them a comparison says little."""
+def _differences(before: RunData, after: RunData) -> list[tuple[str, Any, Any]]:
+    """Settings and kinds of evaluation that differ; without them a comparison says little."""
     facts = []
-    for side in (before, after):
-        evaluated = {f"evaluation.{key}": side.evaluation.get(key) for key in EVALUATED}
-        facts.append(flat(side.config) | evaluated)
+    for run in (before, after):
+        evaluated = {f"evaluation.{key}": run.evaluation.get(key) for key in EVALUATED}
+        facts.append(flat(run.config) | evaluated)
     left, right = facts
     names = [name for name in {**left, **right} if name != "run.name"]
     return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]

@@ -1,9 +1,8 @@
-"""Whether a device computes what the CPU computes: games bit by bit, answers and an update within a bound.
+"""Checks that a device computes what the CPU computes: games bit by bit, network outputs and an update within bounds.
 
-Games draw by integer arithmetic (`jaxrl_envs.shared.prng`), so the same seed plays the same games everywhere; only
-where
-a rule computes in floating point may a game go another way. Networks are sums in another order, and a GPU may multiply
-matrices in TF32, with 10 bits of mantissa: the bounds are those of such products.
+Games draw by integer arithmetic (`jaxrl_envs.shared.prng`), so a seed plays the same games everywhere; games may
+only diverge where a rule computes in floating point. Networks are sums in another order, and a GPU may multiply
+matrices in TF32, with 10 bits of mantissa: the bounds allow for such products.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from jaxrl_envs.shared.errors import UserError
 
 GAMES, STEPS = 256, 64  # that are compared
 LANES = 64  # of the update that is compared: the CPU makes one too
-SAME_GAMES = 0.99  # share of the games, where rules compute in floating point; else all
-CLOSE = 1e-3  # relative, what two floats of a game may differ by
+SAME_GAMES = 0.99  # share of equal games, where rules compute in floating point; else all must be equal
+CLOSE = 1e-3  # relative and absolute tolerance for the floats of a game
 ANSWERS = 2e-2  # largest difference of a logit or a value
-UPDATE = 0.2  # length of the difference of two updates, of the length of the update
+UPDATE = 0.2  # norm of the difference of two updates, relative to the norm of the update
 
 
 class Compared(NamedTuple):
@@ -46,9 +45,9 @@ class Compared(NamedTuple):
 
 
 def agreements(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Iterator[Compared]:
-    """What `device` computes beside `reference`, for one configuration and its game.
+    """Compares what `device` and `reference` compute, for one configuration and its game.
 
-    The engine of a game on the host is the same program either way: only the network's answers are compared.
+    A host engine is the same program either way, so for host games only the network's outputs are compared.
     """
     config = smaller(comparable(config))
     if not env.host:
@@ -59,7 +58,7 @@ def agreements(config: Config, env: Env, reference: jax.Device, device: jax.Devi
 
 
 def smaller(config: Config) -> Config:
-    """The same training with as few lanes as it can have, but `LANES`; on one device."""
+    """The same training on one device, its lanes halved while they exceed `LANES` and the configuration stays valid."""
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
     while config.train.num_envs > LANES and not config.train.num_envs % 2:
         train = dataclasses.replace(config.train, num_envs=config.train.num_envs // 2)
@@ -73,7 +72,7 @@ def smaller(config: Config) -> Config:
 
 
 def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Compared:
-    """Random legal play from the same seed: states, rewards, observations and masks of `STEPS` steps."""
+    """Compares random legal play from one seed: states, rewards, observations and masks of `STEPS` steps."""
     auto, act = auto_reset(env), env.bots["random"]
 
     def of(seed: jax.Array) -> PyTree:
@@ -97,7 +96,7 @@ def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Compared:
 
 
 def same_answers(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Compared:
-    """Logits and values of a new network for observations of random numbers from 0 to 3."""
+    """Compares logits and values of a new network on random observations between 0 and 3."""
     function, arguments = evaluation(config, env, GAMES)
     rng = np.random.default_rng(0)
 
@@ -116,7 +115,7 @@ def same_answers(config: Config, env: Env, reference: jax.Device, device: jax.De
 
 
 def same_update(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Compared:
-    """One update of the same learner from the same rollout, which `reference` has played."""
+    """Compares one update of the same learner on the same rollout, which `reference` has played."""
     first, second = (make_program(config, env, devices=[each]) for each in (reference, device))
     assert isinstance(first, Anakin) and isinstance(second, Anakin)
     state = first.init(0)
@@ -138,18 +137,18 @@ def same_update(config: Config, env: Env, reference: jax.Device, device: jax.Dev
 
 
 def _within(program: Anakin, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function inside the mesh of a program on one device, jitted."""
+    """Wraps a function in the one-device mesh of a program and jits it."""
     inside = jax.shard_map(function, mesh=program.mesh, in_specs=Spec(), out_specs=Spec(), check_vma=False)
     return jax.jit(inside)
 
 
 def _on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a jitted function gives on a device."""
+    """The result of a jitted function on a device."""
     return function(*jax.device_put(arguments, device))
 
 
 def _leaves(tree: PyTree) -> list[np.ndarray]:
-    """On the host; keys as the numbers that they are."""
+    """Leaves of a tree as NumPy arrays; keys as their raw data."""
     return [
         np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
         for leaf in jax.tree.leaves(tree)

@@ -1,4 +1,4 @@
-"""Where the time and the memory of one configuration go on this machine: everything is measured in this process."""
+"""Measures where the time and memory of one configuration go on this machine, all in this process."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Block = Callable[[], Any]
 
 
 def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
-    """The whole report, JSON-ready.
+    """Measures a configuration and returns the whole report, JSON-ready.
 
     Args:
       config: what would be trained.
-      seconds: how long each measurement takes at least.
+      seconds: least duration of each measurement.
     """
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
@@ -43,12 +43,12 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     report = {"format": FORMAT, "hardware": hardware.describe(), "config": configs.to_dict(config)}
     report |= _measured(config, env, seconds) | {"memory": hardware.memory()}
     after = cache_state(config.run.cache_dir)
-    # How many programs this diagnosis had to add: 0 means that everything was found there.
+    # Number of programs that this diagnosis compiled: 0 means that all were in the cache.
     return report | {"cache": after | {"added": after["programs"] - before["programs"]}}
 
 
 def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
-    """What a report says beside machine, memory and cache."""
+    """The part of a report beside machine, memory and cache."""
     host, train, sebulba = env.host, config.train, config.sebulba
     with contextlib.ExitStack() as stack:
         training = stack.enter_context(contextlib.closing(Training(config, env, profile=host)))
@@ -57,8 +57,8 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
         whole, game_alone, *alone = race([each for each in contestants if each], rounds=3, seconds=seconds / 3)
         busy = {"cpu_cores_busy": safe_ratio(whole.rate, whole.cpu_rate), "gpus": _gpus_during(training.block)}
         facts = training.facts()
-    iteration = 1e3 * config.batch_size / whole.rate  # ms of an update, as all below
-    # On the host playing goes on while the learner learns, which counts its own time.
+    iteration = 1e3 * config.batch_size / whole.rate  # ms per update, as all below
+    # With host games playing overlaps with learning, and the learner counts its own time.
     rollout = 1e3 * config.batch_size / alone[0].rate if alone else None
     learning = sum(facts["counters"].get(name, 0.0) for name in LEARNING) * config.batch_size / 1e3 if host else None
     update = learning if rollout is None else max(0.0, iteration - rollout)
@@ -79,24 +79,23 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
 
 
 def _random_play(config: Config, env: Env) -> Contestant:
-    """A compiled game alone: random players, and what a learner needs written down."""
+    """A compiled game alone with random players, writing what a learner needs."""
     train, devices = config.train, device_count(config, jax.local_device_count())
     return play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices)
 
 
 def _bridge(config: Config, env: Any, stack: contextlib.ExitStack) -> Contestant:
-    """A host engine alone, with its random players, through the bridge; ends with the stack."""
-    from jaxrl.diagnose.bridge import BLOCK, by_engine, through
+    """A host engine alone with its random players, through the bridge; the stack closes its pool."""
     from jaxrl_envs.host.bridge import HostPool
 
     batch, threads = config.train.num_envs, config.sebulba.threads or xla.cores()
     pool = stack.enter_context(HostPool(env.game.engine(batch, 1), threads=threads))
-    go_on, steps = through(pool, env.game, batch, by_engine(batch)), max(1, BLOCK // batch)
+    go_on, steps = play.host_play(pool, env.game, batch, play.by_engine(batch)), max(1, play.BLOCK // batch)
     return Contestant("bridge", float(batch * steps), lambda: go_on(steps))
 
 
 def latency(call: Block, seconds: float, fewest: int = 20) -> dict[str, float]:
-    """Percentiles of the time of one call in ms, after two untimed ones."""
+    """Percentiles of the duration of one call in ms, after two untimed calls."""
     call(), call()
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -109,11 +108,11 @@ def latency(call: Block, seconds: float, fewest: int = 20) -> dict[str, float]:
 
 
 def _gpus_during(block: Block) -> list[dict[str, str]]:
-    """What the GPUs report while training runs; empty without one."""
+    """What nvidia-smi reports about the GPUs while training runs; empty without a GPU."""
     if not hardware.gpus():
         return []
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        block()  # the device is busy when the question is asked
+        block()  # so that the device is busy when it is queried
         answer = pool.submit(hardware.gpus)
         while not answer.done():
             block()
@@ -121,7 +120,7 @@ def _gpus_during(block: Block) -> list[dict[str, str]]:
 
 
 def cache_state(directory: str) -> dict[str, Any]:
-    """The compiled programs on disk: where, how many, how large."""
+    """Directory, number and size of the compiled programs on disk."""
     if not directory:
         return {"directory": "", "programs": 0, "mib": 0.0}
     path = Path(directory).expanduser()

@@ -1,7 +1,7 @@
-"""What a configuration compiles, lowered for a GPU on a machine that has none: all of the way but XLA's own compiler.
+"""Lowers the programs of a configuration for a GPU on a machine without one: every stage except XLA's own compiler.
 
-jax writes a program down for CUDA anywhere. What could not run there, or would be slow, shows in the text: a
-call of the host from inside the loop, arithmetic in float64, an operation that comes from no compiler.
+jax can lower a program for CUDA on any machine. The text shows what could not run on a GPU or would be slow: calls
+of the host from inside the loop, arithmetic in float64, custom calls to unknown libraries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HARMLESS = {"cu_threefry2x32_ffi", "Sharding", "SPMDFullToShardShape", "SPMDShar
 
 
 class Lowerable(NamedTuple):
-    """A program and the forms of what it is called with."""
+    """A program and the shapes of its arguments."""
 
     name: str
     function: Any  # jitted
@@ -47,18 +47,18 @@ class Lowerable(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """A program as it was written down for another platform."""
+    """A program lowered for another platform."""
 
     name: str
     operations: int  # of StableHLO
     flops: int  # of its matrix products, in one call
-    wrong: tuple[str, ...]  # what a GPU cannot do, or not fast; empty if all is well
+    wrong: tuple[str, ...]  # operations that a GPU cannot do or does slowly; empty if all is well
 
 
 def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Iterator[Lowered]:
-    """Training with `config`, its evaluation, a search and a best response, as far as there are any, for `platform`.
+    """Lowers training with `config`, its evaluation, a search and a best response for `platform`, as far as they exist.
 
-    Games on the host: the network's answers and the learning; the rest of them calls the engine, wherever it runs.
+    For host games only inference and learning are lowered; their other programs call the engine.
     """
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
     for program in programs(config, games):
@@ -66,7 +66,7 @@ def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Itera
 
 
 def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
-    """One program, lowered."""
+    """Lowers one program."""
     traced = program.function.trace(*program.arguments)
     flops = count_flops(traced.jaxpr.jaxpr)
     names = {equation.primitive.name for equation, _ in equations(traced.jaxpr.jaxpr)}
@@ -81,7 +81,7 @@ def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
 
 
 def programs(config: Config, games: GameForms) -> Iterator[Lowerable]:
-    """The programs of a configuration, made when they are asked for; none is compiled."""
+    """Yields the programs of a configuration, each made on demand and never compiled."""
     training = make_program(config, games.training)
     if isinstance(training, Sebulba):
         yield from _host_programs(config, games.training, training)
@@ -92,12 +92,12 @@ def programs(config: Config, games: GameForms) -> Iterator[Lowerable]:
     for make in (_search, _best_response):
         try:
             yield make(config, games)
-        except UserError:  # this game or algorithm has none
+        except UserError:  # this game or algorithm does not support it
             continue
 
 
 def _state_of(program: Anakin) -> Any:
-    """The forms of the state that the loop runs on."""
+    """Shapes and dtypes of the loop's training state."""
     return jax.eval_shape(lambda: program.init(0))
 
 
@@ -131,14 +131,14 @@ def _params_of(config: Config, env: Env) -> Any:
 
 
 def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Lowerable]:
-    """The network's answers for the games of one block, and the learning from a rollout."""
+    """Inference for the games of one block, and learning from a rollout."""
     sebulba = config.sebulba
     games = config.train.num_envs // (sebulba.actors * sebulba.groups)
     function, arguments = evaluation(config, env, games * (env.num_players if env.simultaneous else 1))
     yield Lowerable("answers", jax.jit(function), arguments)
     learner, key = training.algorithm.init(jax.random.key(0)), jax.random.key(0)
     if training.algorithm.host_learning(training.timers) is not None:
-        return  # it learns by small programs of its own
+        return  # it learns on the host by small programs of its own
     policy = training.algorithm.policy(learner, jnp.int32(0))
     rollout = training.storages[0].rollout(policy, may_truncate=env.may_truncate)
     yield Lowerable("learning", training.learner.compiled, (*parted(learner), rollout, key, np.int32(0)))

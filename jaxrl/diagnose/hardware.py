@@ -1,4 +1,4 @@
-"""What a figure was measured on, and how much memory it took. Nothing here needs jax unless it is there already."""
+"""Hardware, software versions and memory use, for the head of a report. jax is only used if it is already imported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GPU_FIELDS = ("name", "memory.total", "memory.used", "utilization.gpu", "power.d
 
 
 def cpu_model() -> str:
-    """The processor's name as the system gives it."""
+    """The processor's name as the operating system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.lower().startswith("model name"):
@@ -62,19 +62,19 @@ def describe() -> dict[str, Any]:
 
 
 def load_average() -> float | None:
-    """The number of processes that wanted to run during the last minute: above the cores, figures are too low."""
+    """Mean number of runnable processes during the last minute; above the core count, measured rates are too low."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def memory() -> dict[str, float | None]:
-    """MiB: the peak and the current resident size of this process, and the device's peak where it is told."""
+    """MiB: the peak and the current resident size of this process, and the device's peak where it is reported."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scale = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
     return {"peak_rss_mib": peak / scale, "rss_mib": _resident_mib(), "peak_device_mib": _device_peak_mib()}
 
 
 def gpus() -> list[dict[str, str]]:
-    """What nvidia-smi says about each GPU; empty without one."""
+    """What nvidia-smi reports about each GPU; empty without a GPU."""
     if shutil.which("nvidia-smi") is None:
         return []
     query = ["nvidia-smi", f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader,nounits"]

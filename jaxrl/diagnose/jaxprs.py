@@ -1,4 +1,4 @@
-"""What a program consists of, counted in its jaxpr: equations, and floating-point operations of matrix products."""
+"""Counts of equations and of floating-point operations of matrix products in a jaxpr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxrl_envs.contract.wrappers import auto_reset
 
 
 def equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
-    """(equation, how often it runs) of a jaxpr and of every jaxpr inside its parameters, see `repeats`."""
+    """Yields (equation, number of runs) for a jaxpr and every jaxpr inside its parameters; see `repeats`."""
     for equation in jaxpr.eqns:
         yield equation, times
         for inner in inner_jaxprs(equation):
@@ -23,8 +23,8 @@ def equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
 
 
 def repeats(equation: Any) -> int:
-    """How often what is inside an equation runs: a scan its length; a `while` what it counts up to, if its condition
-    has the number in it, else once."""
+    """Number of times that the body of an equation runs: the length of a scan; the bound of a `while` if its condition
+    compares with a literal, else 1."""
     if equation.primitive.name == "while":
         tests = [each for each in equation.params["cond_jaxpr"].jaxpr.eqns if each.primitive.name == "lt"]
         numbers = [np.asarray(each.invars[1].val) for each in tests if isinstance(each.invars[1], Literal)]
@@ -34,7 +34,7 @@ def repeats(equation: Any) -> int:
 
 
 def inner_jaxprs(equation: Any) -> Iterator[Any]:
-    """The jaxprs inside an equation's parameters: bodies of loops, branches, functions that are called."""
+    """Yields the jaxprs inside an equation's parameters: bodies of loops, branches, called functions."""
     for value in equation.params.values():
         for inner in value if isinstance(value, (tuple, list)) else (value,):
             inner = getattr(inner, "jaxpr", inner)
@@ -43,17 +43,17 @@ def inner_jaxprs(equation: Any) -> Iterator[Any]:
 
 
 def count_equations(jaxpr: Any) -> int:
-    """Equations, each counted once: what has to be traced and compiled."""
+    """Number of equations, each counted once: the size of what is traced and compiled."""
     return sum(1 for _ in equations(jaxpr))
 
 
 def count_flops(jaxpr: Any) -> int:
-    """2 M N K of every matrix product, loops as often as they run."""
+    """Sum of 2 M N K over all matrix products, loop bodies counted as often as they run."""
     return sum(times * matrix_flops(equation) for equation, times in equations(jaxpr))
 
 
 def matrix_flops(equation: Any) -> int:
-    """2 M N K of a matrix product, or of what a convolution is; 0 of any other equation."""
+    """2 M N K of a matrix product, or of the product equivalent to a convolution; 0 for any other equation."""
     if equation.primitive.name == "conv_general_dilated":
         return 2 * math.prod(equation.outvars[0].aval.shape) * kernel_terms(equation)
     if equation.primitive.name != "dot_general":
@@ -64,13 +64,13 @@ def matrix_flops(equation: Any) -> int:
 
 
 def kernel_terms(equation: Any) -> int:
-    """How many products each number of a convolution is the sum of."""
+    """Number of products that are summed for each output element of a convolution."""
     kernel = equation.invars[1].aval.shape
     return math.prod(kernel) // kernel[equation.params["dimension_numbers"].rhs_spec[0]]
 
 
 def program_size(env: Env) -> int:
-    """Equations of one auto-reset step."""
+    """Number of equations of one auto-reset step."""
     auto = auto_reset(env)
     state, key = jax.eval_shape(lambda: (auto.init(jax.random.key(0)), jax.random.key(0)))
     action = jax.eval_shape(env.random_action, state, key)

@@ -1,7 +1,7 @@
-"""`jaxrl diagnose`: where the time and the memory of a configuration go on this machine; two saved reports compared.
+"""`jaxrl diagnose`: reports where time and memory of a configuration go on this machine, and compares saved reports.
 
 Everything is measured in this process with the programs that training uses, after one untimed call each. For figures
-to publish, with peers and several batch sizes, there is `python -m scripts.benchmark` in a checkout.
+to publish, with peers and several batch sizes, use `python -m scripts.benchmark` in a checkout.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.diagnosis import FORMAT, PERCENTILES, diagnose
-from jaxrl.diagnose.tables import flat, machine, table
 from jaxrl.diagnose.timing import safe_ratio
 from jaxrl.games import deployment, make_games
 from jaxrl.matches.tables import align
 from jaxrl.runs.directory import find_run, stage_number
+from jaxrl.text_tables import flat, machine, table
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files
@@ -63,19 +63,19 @@ def main(args: argparse.Namespace) -> int:
 
 
 def diagnose_engine(args: argparse.Namespace) -> int:
-    """Whether games whose engine is another program can be played; 2 if not."""
+    """Checks that a game whose engine is another program can be played; returns 2 if not."""
     config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
     print(machine(hardware.describe()))
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
 def ready_for_gpu(config: Config, args: argparse.Namespace) -> int:
-    """What a first run on a GPU would show; 1 if something is wrong, which is ours to mend.
+    """Checks everything that a first run on a GPU would need; returns 1 if something is wrong, which is a bug of jaxrl.
 
-    Without a GPU: whether everything that the configuration compiles can be lowered for one. With one also whether it
-    computes what the CPU computes, and how fast it is by the number of games at once.
+    Without a GPU it lowers everything that the configuration compiles. With a GPU it also compares results with the
+    CPU's and measures rates by the number of parallel games.
     """
-    from jaxrl.diagnose.device_parity import agreements  # here, because they know every part that compiles
+    from jaxrl.diagnose.device_parity import agreements  # here, because it imports every part that compiles
     from jaxrl.diagnose.gpu_compile import lowered
 
     games, gpus = make_games(config), ", ".join(gpu["name"] for gpu in hardware.gpus())
@@ -111,7 +111,7 @@ def _cpu() -> jax.Device:
 
 
 def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
-    """Prints rates by batch; with `--into` they also stand in a document."""
+    """Prints rates by batch size; with `--into` also writes them into a document."""
     from jaxrl.diagnose.saturation import rates
 
     name = f"`{args.config or config.run.name or config.env.id}`"
@@ -127,16 +127,16 @@ def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
 
 
 def put_into(path: Path, text: str) -> None:
-    """Puts a text between the two lines of a document that are meant for it; errors as for `between`."""
+    """Puts a text between the two marker lines of a document; raises as `between` does."""
     before, after = between(path)
     path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
 
 
 def between(path: Path) -> tuple[str, str]:
-    """What stands before and behind the two lines of a document between which rates are put.
+    """The text before and after the two marker lines of a document.
 
     Raises:
-      UserError: it cannot be read, or has no such lines.
+      UserError: the document cannot be read, or has no marker lines.
     """
     try:
         before, _, rest = path.read_text(encoding="utf-8").partition(f"{MARKS[0]}\n")
@@ -149,7 +149,8 @@ def between(path: Path) -> tuple[str, str]:
 
 
 def _stage(args: argparse.Namespace) -> Stage:
-    """What the arguments name, of a curriculum the stage that the run has reached or that a training begins with;
+    """The stage that the arguments name: of a curriculum the one that the run has reached, or its first one.
+
     `a.b=value` in the place of RUN is an override."""
     name, overrides = args.run, list(args.overrides)
     if name is not None and "=" in name:
@@ -171,7 +172,7 @@ def load_report(path: str) -> dict[str, Any]:
     """A report that `--save` wrote.
 
     Raises:
-      UserError: there is none at `path`.
+      UserError: there is no report at `path`.
     """
     try:
         report = json.loads(files.contents(path))
@@ -185,7 +186,7 @@ def load_report(path: str) -> dict[str, Any]:
 
 
 def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
-    """Name -> (figure, whether more is better), of everything that two reports are compared by."""
+    """Name -> (figure, whether more is better), for every figure that two reports are compared by."""
     training, memory = report["training"], report["memory"]
     found: dict[str, tuple[float | None, bool]] = {
         "environment steps/s": (report["environment"]["steps_per_second"], True),
@@ -228,7 +229,7 @@ def describe(report: dict[str, Any]) -> str:
 
 
 def _host_figures(facts: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
-    """Name -> (figure, whether more is better), of the part "host" of a report."""
+    """Name -> (figure, whether more is better), for the part "host" of a report."""
     found: dict[str, tuple[float | None, bool]] = {}
     for name, value in facts["counters"].items():
         found[f"{name.replace('_', ' ')}, ms per 1,000 steps"] = (value, False)
@@ -240,7 +241,7 @@ def _host_figures(facts: dict[str, Any]) -> dict[str, tuple[float | None, bool]]
 
 
 def _describe_host(facts: dict[str, Any]) -> str:
-    """What `_host_figures` has no room for."""
+    """The facts of the part "host" that are not in the table of figures."""
     threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))
     return (
         f"{facts['algorithm']} with {facts['actors']} actor(s), {facts['num_envs']} games in "
@@ -250,7 +251,7 @@ def _describe_host(facts: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Two reports side by side; a ratio above 1 means that the later one is better."""
+    """Shows two reports side by side; a ratio above 1 means that the later one is better."""
     old, new = figures(before), figures(after)
     rows = []
     for name, (value, more_is_better) in new.items():
@@ -264,7 +265,7 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What else is different: hardware, versions, configuration. Without it a comparison says little."""
+    """Differences in hardware, versions and configuration; without them a comparison says little."""
     left = flat({"hardware": before["hardware"], "config": before["config"]})
     right = flat({"hardware": after["hardware"], "config": after["config"]})
     names = [name for name in {**left, **right} if name not in ("hardware.load_average",)]

@@ -1,6 +1,6 @@
 """How fast a game runs: uniformly random legal play of many games at once, finished games replaced at once.
 
-Three views of the same loop, from what a planner needs to what a learner needs:
+Three views of the same loop, from what a search needs to what a learner needs:
 
 - ``lean``: nothing reads observation or mask, so XLA leaves them out of the program; every other leaf of the state is
   returned and therefore really computed;
@@ -9,7 +9,7 @@ Three views of the same loop, from what a planner needs to what a learner needs:
 - ``features``: the same, with the observation expanded to the f32[F] that a network reads.
 
 A fourth one, ``endless``, is ``lean`` without the reset: finished games stay finished, which costs the same as playing.
-What ``lean`` takes longer is the cost of the reset.
+The extra time of ``lean`` is the cost of the reset.
 
 The first game of every lane is counted before anything is timed, so that steps become games per second. The same loop
 with a scripted player instead of the random one tells what opponents cost.
@@ -18,28 +18,33 @@ with a scripted player instead of the random one tells what opponents cost.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl.diagnose.timing import Contestant
 from jaxrl_envs.contract.env import Bot, Env, PyTree, State
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.game import RANDOM, Buffers, HostGame, make_buffers
 from jaxrl_envs.shared import prng
 
 VIEWS = ("lean", "observed", "features", "endless")
 BUFFER_BYTES = 64 * 2**20  # what one block of `observed` or `features` may write
 MIXING_STEPS = 64  # untimed steps after the deal at least, so that lanes are not all in the same phase
-LONGEST_GAME = 2048  # untimed steps at most; where a first game takes longer, the length of games is not told
+BLOCK = 20_000  # decisions in a block of host games at least: starting one then costs little
+LONGEST_GAME = 2048  # untimed steps at most; where a first game takes longer, game lengths are not reported
 
 
 class Endless(AutoReset):
-    """Finished games stay as they are."""
+    """A wrapper that leaves finished games as they are."""
 
     def fresh(self, stepped: State, key: jax.Array) -> State:
-        """The stepped state itself."""
+        """Returns the stepped state itself."""
         return stepped
 
 
@@ -53,7 +58,7 @@ def contestant(
     name: str = "",
     player: str = "random",
 ) -> Contestant:
-    """Play of `batch` games in lock step for `steps` steps per block.
+    """A contestant that plays `batch` games in lock step, `steps` steps per block.
 
     Args:
       env: the game.
@@ -105,7 +110,7 @@ def playing(
 
 
 def play_first_games(auto: AutoReset, act: Bot, states: State, key: jax.Array) -> tuple[State, jax.Array]:
-    """Plays on from the deals [B] until every first game has ended: the states then, and the games' steps i32[B]."""
+    """Plays from the deals [B] until every first game has ended; returns the states and the games' lengths i32[B]."""
     time, lengths = jnp.int32(0), jnp.zeros(states.terminated.shape, jnp.int32)
 
     def unfinished(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
@@ -125,7 +130,7 @@ def play_first_games(auto: AutoReset, act: Bot, states: State, key: jax.Array) -
 def play_steps(
     auto: AutoReset, act: Bot, states: State, key: jax.Array, steps: int, view: str
 ) -> tuple[State, jax.Array, PyTree]:
-    """Play of one bot on all seats.
+    """Plays `steps` steps with one bot on all seats.
 
     Args:
       auto: the game.
@@ -133,7 +138,7 @@ def play_steps(
       states: [B].
       key: the randomness of all steps and lanes.
       steps: T.
-      view: what is written down.
+      view: one of `VIEWS`.
 
     Returns:
       (states [B] without observation and mask, f32[B] reward of seat 0 per lane, the buffer [T, B, ...] of the view).
@@ -151,7 +156,7 @@ def play_steps(
 
 
 def _step_lanes(auto: AutoReset, act: Bot, states: State, key: jax.Array) -> tuple[State, Final]:
-    """One step of every lane."""
+    """Steps every lane once."""
 
     def of_lane(state: State, lane: jax.Array) -> tuple[State, Final]:
         lane_key = jax.random.fold_in(key, lane)
@@ -171,8 +176,39 @@ def _seen(env: Env, states: State, view: str) -> PyTree:
 
 
 def view_bytes(env: Env, view: str) -> int:
-    """Bytes that one decision writes to the buffer of a view."""
+    """Number of bytes that one decision writes to the buffer of a view."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), state)
     seen = jax.eval_shape(lambda states: _seen(env, states, view), batch)
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(seen))
+
+
+# ---- games of a host engine, through the bridge ----------------------------------------------------------------------
+
+
+def host_play(
+    pool: HostPool, game: HostGame, batch: int, choose: Callable[[Buffers], np.ndarray]
+) -> Callable[[int], None]:
+    """Starts the `batch` games of a pool; returns ``(steps) -> None``, which plays `steps` decisions in each game.
+
+    Args:
+      pool: a synchronous pool of the game's engine, in one group.
+      game: the game.
+      batch: N.
+      choose: maps the buffers to i32[N]: actions, or numbers of bots.
+    """
+    buffers = make_buffers(game, batch)
+    pool.start(buffers)
+
+    def play(steps: int) -> None:
+        for _ in range(steps):
+            pool.send(choose(buffers), buffers)
+            pool.recv()
+
+    return play
+
+
+def by_engine(batch: int, bot: int = 0) -> Callable[[Buffers], np.ndarray]:
+    """Lets the engine choose: by its bot number `bot`, or uniformly at random for 0."""
+    actions = np.full(batch, RANDOM if bot == 0 else -2 - bot, np.int32)
+    return lambda buffers: actions

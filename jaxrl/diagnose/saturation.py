@@ -1,4 +1,4 @@
-"""How fast a configuration plays and learns by the number of games at once, up to what the device can use."""
+"""Rates of playing and learning by the number of parallel games, up to the device's saturation."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from jaxrl.diagnose.training import Training
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
-FIRST, MOST, FACTOR = 256, 2**18, 4  # games at once
-GAIN = 1.05  # what the next number must bring
+FIRST, MOST, FACTOR = 256, 2**18, 4  # parallel games
+GAIN = 1.05  # least gain of the next number of games
 
 
 class Rate(NamedTuple):
-    """What so many games at once bring."""
+    """Rates with `num_envs` parallel games."""
 
     num_envs: int
     playing: float  # environment steps/s, the game alone with random players
     training: float  # environment steps/s of whole updates
-    peak_mib: float | None  # of the device, so far
+    peak_mib: float | None  # peak of the device so far
 
 
 def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterator[Rate]:
-    """Rates of a compiled game on one device; ends where more games bring nothing, or do not fit its memory.
+    """Yields rates of a compiled game on one device until more games gain nothing or do not fit its memory.
 
     Args:
       config: what is trained; its number of games is not used.
       env: its game.
-      seconds: how long each number is measured at least.
-      most: games at once.
+      seconds: least duration of each measurement.
+      most: largest number of parallel games.
 
     Raises:
-      UserError: none of these numbers fits the configuration.
+      UserError: the configuration accepts none of these numbers.
     """
     size, best, why = FIRST, 0.0, None
     while size <= most:
@@ -52,7 +52,7 @@ def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterato
         try:
             each.check()
             found = _measured(each, env, seconds)
-        except UserError as error:  # a number that does not divide as it must
+        except UserError as error:  # for example, not divisible into minibatches
             why = error
             continue
         except jax.errors.JaxRuntimeError as error:

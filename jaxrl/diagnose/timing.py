@@ -1,4 +1,4 @@
-"""Timing that can be trusted on a shared machine: contestants take turns, and what is compared ran side by side.
+"""Timing for shared machines: contestants take turns, so that figures that are compared ran under the same load.
 
 A figure of one contestant alone says as much about the machine's other users as about the contestant. `race` therefore
 runs all of them in turn, A B C A B C ..., after one untimed run each (compilation, caches), and compares medians.
@@ -16,7 +16,7 @@ class Contestant(NamedTuple):
     """Something whose speed is measured."""
 
     name: str
-    units: float  # what one call of `block` gets through, e.g. decisions
+    units: float  # amount of work in one call of `block`, e.g. decisions
     block: Callable[[], Any]  # does the work and returns only when it is done
     info: dict[str, Any] = {}
 
@@ -28,23 +28,23 @@ class Speed(NamedTuple):
     rate: float  # units per second, the median over the rounds
     low: float  # the slowest round
     high: float  # the fastest round
-    cpu_rate: float  # units per second of processor time (of all threads), the median: deaf to other processes
+    cpu_rate: float  # units per second of processor time (of all threads), the median: other processes do not affect it
     seconds: float  # the median time of one block
     first_seconds: float  # the untimed first run, compilation included
     info: dict[str, Any]
 
 
 def safe_ratio(numerator: float, denominator: float) -> float:
-    """The quotient, 0 where the denominator is 0: a speed meter must not bring down what it measures."""
+    """The quotient, or 0 if the denominator is 0: a speed meter must not crash what it measures."""
     return numerator / denominator if denominator else 0.0
 
 
 Runner = Callable[[int], tuple[float, float]]
-"""repeats -> (seconds by the clock, seconds of processor time) that so many blocks take."""
+"""repeats -> (wall-clock seconds, processor seconds) of that many blocks."""
 
 
 def runner(block: Callable[[], Any]) -> Runner:
-    """Times `block` in this process; both figures are above 0."""
+    """Returns a function that times `block` in this process; both its figures are above 0."""
 
     def run(repeats: int) -> tuple[float, float]:
         cpu, start = time.process_time(), time.perf_counter()
@@ -69,7 +69,7 @@ def race_runners(
       contestants: blocks that do not disturb each other's state.
       runners: how to run each of them, here or in another process.
       rounds: timed rounds; every contestant runs once in each.
-      seconds: how long one contestant runs per round at least, by repeating its block.
+      seconds: least duration of one contestant's turn, reached by repeating its block.
 
     Returns:
       One speed per contestant, in the order given.

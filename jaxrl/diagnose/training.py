@@ -1,9 +1,9 @@
-"""What of a training is timed: whole updates, playing alone, answering alone; and what its threads do meanwhile.
+"""Contestants made of a training: whole updates, playing alone, inference alone; and the counters of its threads.
 
 Where playing and learning overlap, as with games on the host, parts of the time do not add up; there every thread
-counts its own (`jaxrl.training.timers`), and the engine's threads tell how much of the time they work.
+counts its own time (`jaxrl.training.timers`), and the engine's threads report the share of the time that they work.
 
-Whatever measures knows the inside of a training program from here alone.
+Only this module of `jaxrl.diagnose` knows the inside of a training program.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ TIME = "time/"
 
 
 def comparable(config: Config, *, profile: bool = False) -> Config:
-    """`config` for timing: no early stop, because skipped passes would look like speed; one seed.
+    """Returns `config` for timing: one seed, and no early stop, because skipped passes would look like speed.
 
     Args:
       config: what would be trained.
-      profile: threads count where the time goes, which costs a little of it.
+      profile: whether threads count where the time goes, which costs a little time.
     """
     return dataclasses.replace(
         config,
@@ -51,11 +51,11 @@ def comparable(config: Config, *, profile: bool = False) -> Config:
 
 
 class Training:
-    """A training that runs as long as somebody calls `block`; `close` ends its threads.
+    """A training that advances with each call of `block`; `close` ends its threads.
 
     Attributes:
       config: what is trained, `comparable`.
-      program: that of the configuration's algorithm and loop.
+      program: the program of the configuration's algorithm and loop.
     """
 
     def __init__(self, config: Config, env: Env, *, profile: bool = False):
@@ -66,17 +66,17 @@ class Training:
         self._told: list[dict[str, float]] = []
 
     def block(self) -> None:
-        """The updates of one call."""
+        """Runs the updates of one call."""
         self._state, found, _ = jax.block_until_ready(self.program.advance(self._state))
         self._told.append({tag: float(value) for tag, value in values(found).items() if tag.startswith(TIME)})
 
     def contestant(self, name: str) -> Contestant:
-        """Whole updates; a unit is one environment step."""
+        """A contestant that runs whole updates; its unit is one environment step."""
         units = self.config.batch_size * self.config.train.updates_per_call
         return Contestant(name, float(units), self.block, {"batch": self.config.train.num_envs})
 
     def games_per_step(self) -> float:
-        """Games that have ended, for each environment step so far."""
+        """Finished games per environment step so far."""
         return safe_ratio(int(self._state.games), int(self._state.env_steps))
 
     def close(self) -> None:
@@ -84,9 +84,9 @@ class Training:
         self.program.close()
 
     def facts(self) -> dict[str, Any]:
-        """What is trained and where the time goes, JSON-ready: medians over the calls since the first, which compiles.
+        """What is trained and where the time goes, JSON-ready: medians over all calls except the first, which compiles.
 
-        To be asked while the threads live.
+        Call it before `close`, because it counts the threads.
         """
         steady = self._told[1:] or self._told
         tags = sorted({tag for each in steady for tag in each})
@@ -109,7 +109,7 @@ class Training:
 
 
 def buffer_bytes(program: Any) -> int:
-    """Bytes of the NumPy arrays that a program holds for playing and replaying: whatever its attributes lead to."""
+    """Bytes of the NumPy arrays that can be reached from a program's attributes: its rollout and replay buffers."""
     seen: set[int] = set()
     total = 0
     waiting = [value for value in vars(program).values() if not isinstance(value, (Env, Config))]
@@ -135,7 +135,7 @@ def buffer_bytes(program: Any) -> int:
 
 
 def playing(program: Any) -> Contestant | None:
-    """One rollout, written down; a unit is one environment step. None: it cannot be had alone."""
+    """A contestant that collects rollouts, its unit one environment step; None if playing cannot run alone."""
     if not isinstance(program, Anakin):
         return None
     state = program.init(0)
@@ -171,7 +171,7 @@ def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
 
 
 def evaluation(config: Config, env: Env, batch: int) -> tuple[Callable[..., tuple[Any, jax.Array, jax.Array]], tuple]:
-    """The network on `batch` decisions at once: a function that returns memories, logits and values, and arguments."""
+    """The network on `batch` decisions: a function that returns (memories, logits, values), and its arguments."""
     network = make_algorithm(config, env).network
     params = network.init(jax.random.key(0))
     observation = jax.tree.map(lambda leaf: np.zeros((batch, *leaf.shape), leaf.dtype), env.observation_spec)
@@ -181,7 +181,7 @@ def evaluation(config: Config, env: Env, batch: int) -> tuple[Callable[..., tupl
 
 
 def answering(config: Config, env: Env, batch: int) -> Callable[[], np.ndarray]:
-    """Decides in `batch` games, all seats that are asked, from arrays as an actor, a player or a server has them."""
+    """Returns a function that decides greedily for all seats asked in `batch` games, from arrays on the host."""
     evaluate, arguments = evaluation(config, env, batch * (env.num_players if env.simultaneous else 1))
     compiled = jax.jit(lambda *arguments: distributions.greedy(evaluate(*arguments)[1]))
     return lambda: np.asarray(compiled(*arguments))

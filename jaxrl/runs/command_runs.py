@@ -7,9 +7,9 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl.diagnose.tables import count, table
 from jaxrl.runs import status
 from jaxrl.runs.status import Status
+from jaxrl.text_tables import count, table
 from jaxrl_envs.shared.errors import printable
 
 HELP = "list the runs: how far they are, how well they play"

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxrl.config import command_line as arguments
-from jaxrl.diagnose.tables import count
 from jaxrl.runs import command_runs, status
 from jaxrl.runs.folder import find_folder
 from jaxrl.runs.status import Status
+from jaxrl.text_tables import count
 from jaxrl_envs.shared.errors import UserError, printable
 
 HELP = "say what a run is doing or how it ended, or list all of them"

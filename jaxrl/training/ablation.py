@@ -22,10 +22,10 @@ import numpy as np
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets
-from jaxrl.diagnose.tables import table
 from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.statistics import Interval, student_interval
+from jaxrl.text_tables import table
 from jaxrl.training.run import run_training
 from jaxrl.training.start import begun_config, described
 from jaxrl_envs.shared.errors import UserError, nearest

@@ -13,11 +13,11 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets
-from jaxrl.diagnose.tables import flat
 from jaxrl.games import make_stages
 from jaxrl.runs import distributed
 from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl.runs.folder import next_command
+from jaxrl.text_tables import flat
 from jaxrl.training.run import run_training
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

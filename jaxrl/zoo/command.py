@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxrl import zoo
 from jaxrl.config import command_line as arguments
-from jaxrl.diagnose.tables import count, table
+from jaxrl.text_tables import count, table
 from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.shared.errors import UserError
 

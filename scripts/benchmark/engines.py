@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.diagnose.bridge import BLOCK, by_engine, through
+from jaxrl.diagnose.play import BLOCK, by_engine, host_play
 from jaxrl.diagnose.timing import Contestant
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.engine import NoopEngine
@@ -190,7 +190,7 @@ class HostContestants:
     ) -> Contestant:
         """A contestant with a pool of its own."""
         pool = self._stack.enter_context(HostPool(self.game.engine(self.batch, 1), threads=threads))
-        play = through(pool, self.game, self.batch, choose)
+        play = host_play(pool, self.game, self.batch, choose)
         return self._contestant(layer, bot, True, threads, lambda: play(steps), steps, counted)
 
     def hot_paths(self, threads: int) -> Iterator[tuple[str, Callable[[], Any], int]]:

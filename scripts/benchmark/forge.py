@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl.config import Config
-from jaxrl.diagnose.tables import table
 from jaxrl.games import deployment
+from jaxrl.text_tables import table
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError

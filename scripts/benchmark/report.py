@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from jaxrl.diagnose import hardware, tables
+from jaxrl import text_tables
+from jaxrl.diagnose import hardware
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark.worker import JobFailed
 
@@ -62,7 +63,7 @@ def measure(
     """
     report: dict[str, Any] = {"hardware": hardware.describe(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
     report |= {"config": config, "parts": {}, "failures": {}}
-    say(tables.machine(report["hardware"]))
+    say(text_tables.machine(report["hardware"]))
     for title, name, run in plan:
         say(f"\n== {title}")
         try:

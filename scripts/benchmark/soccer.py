@@ -6,8 +6,8 @@ import functools
 from typing import Any
 
 from jaxrl.config import Config
-from jaxrl.diagnose.tables import count, table
 from jaxrl.diagnose.timing import Speed
+from jaxrl.text_tables import count, table
 from scripts.benchmark import peers as peers_package
 from scripts.benchmark.report import Effort, Found, Part
 from scripts.benchmark.worker import Task, ask

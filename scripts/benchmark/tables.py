@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxrl.diagnose.tables import count, table
 from jaxrl.diagnose.timing import Speed
+from jaxrl.text_tables import count, table
 
 
 def rates(title: str, results: Sequence[Speed]) -> str:

@@ -12,9 +12,9 @@ import pytest
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.diagnose import hardware, jaxprs, play, timing
-from jaxrl.diagnose.tables import count, table
 from jaxrl.diagnose.timing import Contestant, Speed
 from jaxrl.diagnose.training import comparable
+from jaxrl.text_tables import count, table
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import __main__ as command
 from scripts.benchmark import breakdown, compiled, fleet, jobs, report, soccer, tables, training, worker

@@ -151,7 +151,7 @@ def test_a_game_for_one_is_judged_by_its_throughput(capsys):
     a_run("a", 1000.0, rows["a"])
     a_run("b", 1200.0, rows["b"])
     code, text = gate(capsys, "a", "b")
-    assert code == 0 and "nobody wins in this game" in text
+    assert code == 0 and "this game has no winners" in text
 
 
 def test_the_compilation_does_not_count(capsys):
@@ -164,13 +164,13 @@ def test_means_over_opponents_and_seeds():
     own = own_rows({"rows": [*rows, a_row("rival", 0, 100, "x")]}, "a")
     assert {name: len(each) for name, each in own.items()} == {"x": 2, "y": 1}
 
-    class Side:
+    class RunData:
         rows = own
 
     low, high = np.mean([wilson(140, 200), wilson(10, 100)], axis=0)
-    assert win_interval(Side, ["x", "y"]) == pytest.approx((0.4, low, high))
-    assert figure_interval(Side, ["x"], "return").value == pytest.approx(0.4)
-    assert figure_interval(Side, ["x"], "points") is None
+    assert win_interval(RunData, ["x", "y"]) == pytest.approx((0.4, low, high))
+    assert figure_interval(RunData, ["x"], "return").value == pytest.approx(0.4)
+    assert figure_interval(RunData, ["x"], "points") is None
 
 
 def test_evaluations_of_one_kind_are_compared(capsys):
@@ -265,9 +265,9 @@ def test_nothing_but_reading(capsys):
     before = a_run("a", 1000.0, [a_row("a", 70, 100)])
     files = {path: path.read_bytes() for path in before.iterdir()}
     with pytest.raises(UserError):
-        from jaxrl.diagnose.compare import read_side
+        from jaxrl.diagnose.compare import read_run
         from jaxrl.runs.directory import find_run
 
-        read_side(find_run("b"), {})
+        read_run(find_run("b"), {})
     gate(capsys, "a", "a")
     assert {path: path.read_bytes() for path in before.iterdir()} == files

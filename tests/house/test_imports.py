@@ -142,7 +142,7 @@ ORDER = [
     {"networks", "runs"},
     {"games"},
     {"xla"},
-    {"config", "statistics", "version", "zoo"},
+    {"config", "statistics", "text_tables", "version", "zoo"},
 ]
 
 

@@ -1,5 +1,5 @@
-"""The parts of a training with games on the host, each measured alone for a short time: the engine, the answers of the
-policy, the update, and the way to a worker and back."""
+"""Short measurements of each part of a training with host games: the engine, inference, the update, and a call to a
+worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxrl.algorithms.base import Asked
 from jaxrl.config import Config
-from jaxrl.diagnose.fleet import Linear, Times
+from jaxrl.diagnose.estimates.fleet import Linear, Times
 from jaxrl.diagnose.training import comparable
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.loop import Sebulba
@@ -31,21 +31,21 @@ from jaxrl_envs.host.game import RANDOM, HostGame, make_buffers, shapes
 from jaxrl_envs.shared.errors import UserError
 
 CALL, PER_BYTE = 6.7e-4, 5e-9  # seconds, docs/operations/planning.md: where Ray is not installed
-WORKERS_SHARE = 0.5  # of those, in the worker's process
+WORKERS_SHARE = 0.5  # of these seconds, in the worker's process
 STRETCHES = 5  # of a measurement
-MORE = 4  # times as many games in the second point of a line
+MORE = 4  # factor between the numbers of games of the two points of a line
 
 
 class Measured(NamedTuple):
-    """What a fleet can be simulated from."""
+    """The measurements that a fleet is simulated from."""
 
     times: Times
-    decisions_per_game: float | None  # None: no game has ended while this was measured
-    transport: str  # how the way to a worker is known, for people
+    decisions_per_game: float | None  # None if no game ended during the measurement
+    transport: str  # where the times of a call to a worker come from, as text
 
 
 def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, seconds: float) -> Measured:
-    """Measures each part for about so many seconds; compiles the network's programs.
+    """Measures each part for about `seconds` seconds; compiles the network's programs.
 
     Args:
       config: what would be trained.
@@ -62,7 +62,7 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
     program = make_program(here, env)
     assert isinstance(program, Sebulba)
     if program.algorithm.host_learning(program.timers) is not None:
-        raise UserError(f"{config.train.algorithm} learns on the host by many small programs: plan with ppo.")
+        raise UserError(f"{config.train.algorithm} learns on the host by many small programs: estimate with ppo.")
     state = program.init(0)
     with contextlib.closing(program):
         engine, computing, length = _engine(program, state, part, seconds)
@@ -100,7 +100,7 @@ def _line(games: int, near: float, more: int, far: float) -> Linear:
 
 
 def _bytes(game: HostGame) -> int:
-    """Of a decision's answer, without what is told of ended games only."""
+    """Bytes of one game's answer, without the fields that are sent for ended games only."""
     forms = shapes(game, 1)
     return sum(
         int(np.prod(shape)) * np.dtype(kind).itemsize for name, (shape, kind) in forms.items() if name not in ENDED
@@ -108,8 +108,8 @@ def _bytes(game: HostGame) -> int:
 
 
 def _repeated(call: Callable[[], Any], seconds: float) -> tuple[float, float]:
-    """(seconds, seconds of this process's processor time) of a call: the means of the quietest of some stretches, after
-    an untimed call. Others may use the machine meanwhile."""
+    """(seconds, processor seconds of this process) of a call: means over the fastest of `STRETCHES` stretches, after an
+    untimed call, because other processes may use the machine."""
     call()
     return min(_stretch(call, seconds / STRETCHES) for _ in range(STRETCHES))
 
@@ -123,7 +123,7 @@ def _stretch(call: Callable[[], Any], seconds: float) -> tuple[float, float]:
 
 
 class _Games:
-    """Some games of a state, stepped by the engine's own random choices."""
+    """Some games of a training state, stepped by the engine's own random choices."""
 
     def __init__(self, pool: HostPool | WorkerPool, program: Sebulba, state: Any, games: int):
         lanes = state.lanes
@@ -136,7 +136,7 @@ class _Games:
         self.steps = self.ended = 0
 
     def step(self) -> None:
-        """One decision in each."""
+        """Plays one decision in each game."""
         self._pool.send(self._random, self._rows)
         self._pool.recv()
         self.steps += len(self._random)
@@ -144,7 +144,7 @@ class _Games:
 
 
 def _engine(program: Sebulba, state: Any, part: int, seconds: float) -> tuple[float, float, float | None]:
-    """(seconds, of these computing, of a decision on one thread; decisions of a game)."""
+    """(seconds of a decision on one thread, its computing seconds, decisions per game or None)."""
     sebulba = program.config.sebulba
     with HostPool(program.game.engine(part, 0), threads=1, timeout=sebulba.timeout) as pool:
         games = _Games(pool, program, state, part)
@@ -153,7 +153,7 @@ def _engine(program: Sebulba, state: Any, part: int, seconds: float) -> tuple[fl
 
 
 def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> float:
-    """Seconds of the policy's answers for a block, from arrays of the host to arrays of the host."""
+    """Seconds of inference for a block, from host arrays to host arrays."""
     programs, env = program.host.programs, program.setup.env
     acting = state.acting[0] if state.acting else None
     policy = acting.policy if acting else program.algorithm.policy(state.learner, jnp.int32(0))
@@ -171,7 +171,7 @@ def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> floa
 
 
 def _learning(program: Sebulba, state: Any, seconds: float) -> float:
-    """Seconds of an update."""
+    """Seconds of one update."""
     policy = program.algorithm.policy(state.learner, jnp.int32(0))
     rollout = program.storages[0].rollout(policy, may_truncate=program.game.may_truncate)
     learner = state.learner
@@ -186,9 +186,11 @@ def _learning(program: Sebulba, state: Any, seconds: float) -> float:
 def _transport(
     config: Config, program: Sebulba, state: Any, games: int, computing: float, seconds: float
 ) -> tuple[float, float, float, float]:
-    """Of a call to a worker with so many games, without its engine (`computing` seconds of a decision): seconds of
-    processor time here and in Ray's processes, and seconds when nobody computes; and seconds of a decision there."""
-    workers = max(1, config.fleet.workers)  # of which one is asked; a cluster for all of them may go on
+    """Times of a call to a worker with `games` games, without its engine (`computing` seconds of a decision).
+
+    Returns (processor seconds here, processor seconds in Ray's processes, idle seconds, seconds of a decision there).
+    """
+    workers = max(1, config.fleet.workers)  # one of them is called; a cluster may already run for all
     alone = dataclasses.replace(
         config,
         sebulba=dataclasses.replace(config.sebulba, actors=workers, groups=1),
@@ -209,7 +211,7 @@ def _transport(
 
 
 def _descendants_seconds() -> float:
-    """Processor time of the workers that this process has started; 0 where no system tells."""
+    """Processor seconds of the workers that this process has started; 0 where the system does not report them."""
     parents, seconds = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended

@@ -14,12 +14,12 @@ import pytest
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.diagnose import plan
-from jaxrl.diagnose.cost_model import Footprint, footprint
-from jaxrl.diagnose.fleet import Linear, SimulatedFleet, Times, predict
+from jaxrl.diagnose.estimates import estimate
+from jaxrl.diagnose.estimates.cost_model import Footprint, footprint
+from jaxrl.diagnose.estimates.fleet import Linear, SimulatedFleet, Times, predict
+from jaxrl.diagnose.estimates.microbenchmarks import measure
+from jaxrl.diagnose.estimates.roofline import GPUS, USABLE, Work, choose, row
 from jaxrl.diagnose.jaxprs import count_flops
-from jaxrl.diagnose.microbenchmarks import measure
-from jaxrl.diagnose.roofline import CARDS, USABLE, Work, choose, row
 from jaxrl.diagnose.training import Training
 from jaxrl.games import make_games
 
@@ -93,7 +93,7 @@ def test_no_fleet_is_faster_than_its_parts():
         before = found.rate
 
 
-# ---- cards --------------------------------------------------------------------------------------------------------
+# ---- GPUs ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_fused_is_neither_written_nor_read():
@@ -146,17 +146,17 @@ def test_xla_counts_about_the_same():
     assert held <= found.peak <= 3 * held
 
 
-@pytest.mark.parametrize("card", sorted(CARDS))
+@pytest.mark.parametrize("gpu", sorted(GPUS))
 @pytest.mark.parametrize("peak", [1e3, 1e8, 1e9, 2e10, 1e12])
-def test_the_choice_fits_and_saturates_if_it_can(card, peak):
+def test_the_choice_fits_and_saturates_if_it_can(gpu, peak):
     work = Work(32, Footprint(flops32=1e9, bytes=1e7, kernels=1000.0, peak=peak), steps=64, most=2**14)
-    found, room = choose(CARDS[card], work), USABLE * CARDS[card].memory
+    found, room = choose(GPUS[gpu], work), USABLE * GPUS[gpu].memory
     if found is None:
         assert peak / 32 > room
         return
     assert work.at(found.games).peak <= room and (found.games & (found.games - 1)) == 0
     assert 32 <= found.games <= work.most or peak > room
-    larger, smaller = row(CARDS[card], work, 2 * found.games), row(CARDS[card], work, found.games // 2)
+    larger, smaller = row(GPUS[gpu], work, 2 * found.games), row(GPUS[gpu], work, found.games // 2)
     assert found.share >= 0.8 > smaller.share or found.games <= 32 or not larger.fits or found.games == 2**14
     assert smaller.steps_per_second <= found.steps_per_second <= larger.steps_per_second
 
@@ -198,7 +198,7 @@ def test_a_plan_for_a_fleet(small, capsys, monkeypatch):
         assert cli.main(["plan", *small, wrong]) == 2, wrong
 
 
-def test_a_plan_for_a_card(small, capsys):
+def test_an_estimate_for_a_gpu(small, capsys):
     assert cli.main(["plan", *small, "--card", "h100", "rtx16"]) == 0
     text = capsys.readouterr().out
     assert text.count("small.yaml h") >= 6 and "not measured on a GPU" in text
@@ -210,7 +210,7 @@ def test_a_plan_for_a_card(small, capsys):
 def test_seeds_are_trained_one_after_the_other():
     for seeds, expected in ((1, ["2", "1.00"]), (3, ["6", "3.00"])):
         config = configs.load("skull_king_cpu", [f"run.seeds={seeds}", "train.total_steps=7_200_000"])
-        assert plan._costs(argparse.Namespace(price=0.5), config, 1000.0) == expected
+        assert estimate._costs(argparse.Namespace(price=0.5), config, 1000.0) == expected
 
 
 # ---- predicted and measured ---------------------------------------------------------------------------------------

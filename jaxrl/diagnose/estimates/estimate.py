@@ -1,5 +1,5 @@
-"""`jaxrl plan`: games per second, hours and cost of a training, from short measurements here; or an estimate for a
-graphics card that is not here (`--card`)."""
+"""`jaxrl plan`: estimates games per second, hours and cost of a training from short measurements on this machine, or,
+with `--card`, for a GPU that is not here."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, Stage, presets
 from jaxrl.diagnose import hardware
-from jaxrl.diagnose.fleet import PARTS, SimulatedFleet, predict
-from jaxrl.diagnose.tables import count, machine, table
+from jaxrl.diagnose.estimates.fleet import PARTS, SimulatedFleet, predict
+from jaxrl.text_tables import count, machine, table
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
 LARGEST = 10_000  # workers
-COUNTERPARTS = (1, 4, 16)  # times the configured games, in the table of one configuration
+MULTIPLES = (1, 4, 16)  # of the configured games, in the table of one configuration
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints a plan."""
+    """Prints an estimate."""
     from jaxrl.games import make_games
 
     _check(args)
     if args.card:
-        return _cards(args, [*presets.shipped()] if args.all else [args.config])
+        return _gpus(args, [*presets.shipped()] if args.all else [args.config])
     stage = _stage(args, args.config)
     config = stage.config
     xla.prepare_training(config)
     games = make_games(config)
     print(machine(hardware.describe()))
     if stage.name:
-        print(f"{stage}, measured alone: hours are as if all of the training were like it.")
+        print(f"{stage}, measured alone: hours assume that all of the training is like it.")
     if games.training.host:
         _fleets(args, config, games.training)
     else:
@@ -52,13 +52,13 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not value > 0:
             raise UserError(f"--{name} must be above 0, got {value:g}.")
         if args.card and name in ("machines", "cores", "workers") and value is not None:
-            raise UserError(f"--{name} is of a fleet, which has no --card.")
+            raise UserError(f"--{name} is for a fleet and does not go with --card.")
     if args.price is not None and not args.price >= 0:
         raise UserError(f"--price must be at least 0, got {args.price:g}.")
 
 
 def _stage(args: argparse.Namespace, name: str | None) -> Stage:
-    """What would be trained, of a curriculum its first stage."""
+    """The stage that would be trained: of a curriculum the first one."""
     overrides = list(args.overrides)
     if args.num_envs is not None:
         overrides.append(f"train.num_envs={args.num_envs}")
@@ -68,7 +68,7 @@ def _stage(args: argparse.Namespace, name: str | None) -> Stage:
 
 
 def _costs(args: argparse.Namespace, config: Config, rate: float, machines: int = 1) -> list[str]:
-    """Hours of the whole training, all its seeds, and, if there is a price, what they cost, as cells."""
+    """Table cells: hours of the whole training with all seeds and, if a price is given, their cost."""
     hours = config.run.seeds * config.train.total_steps / rate / 3600
     return [f"{hours:.3g}", *([f"{hours * machines * args.price:,.2f}"] if args.price is not None else [])]
 
@@ -81,8 +81,8 @@ def _cost_heads(args: argparse.Namespace) -> list[str]:
 
 
 def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
-    """Fleets of 1, 2, 4, ... workers, simulated from measured times."""
-    from jaxrl.diagnose.microbenchmarks import measure  # here, because it knows every part of a training
+    """Prints estimates for fleets of 1, 2, 4, ... workers, simulated from measured times."""
+    from jaxrl.diagnose.estimates.microbenchmarks import measure  # here, because it imports every part of a training
 
     cores = args.cores or xla.cores()
     most = args.workers or max(1, int((args.machines or 1) * cores / config.fleet.cpus))
@@ -123,7 +123,7 @@ def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
 
 
 def _fleet(args: argparse.Namespace, config: Config, workers: int, cores: int) -> SimulatedFleet:
-    """So many workers, each with as many games as one of the configuration; without any, as one of its actors."""
+    """A fleet of `workers`, each with the games of a configured worker, or of an actor if no workers are configured."""
     sebulba, fleet = config.sebulba, config.fleet
     share = config.train.num_envs // (fleet.workers or sebulba.actors)
     return SimulatedFleet(
@@ -147,12 +147,14 @@ def _ms(seconds: float) -> str:
 
 
 def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
-    """A compiled game: playing and learning on this machine, measured."""
+    """Prints the estimate for a compiled game from whole updates on this machine."""
     from jaxrl.diagnose.timing import race
     from jaxrl.diagnose.training import Training
 
     if args.machines or args.workers:
-        raise UserError("compiled games have no workers: leave --machines and --workers out, or plan for a --card.")
+        raise UserError(
+            "compiled games have no workers: leave --machines and --workers out, or choose a GPU with --card."
+        )
     with contextlib.closing(Training(config, env)) as training:
         [speed] = race([training.contestant("training")], rounds=3, seconds=args.seconds)
         games = speed.rate * training.games_per_step()
@@ -161,25 +163,25 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
     print(table(head, [cells]))
     print(
         "Measured: whole updates on this machine. Evaluations, checkpoints and compilation "
-        f"({speed.first_seconds:.0f} s) are left out; games last as long as those of a policy that has learnt nothing."
+        f"({speed.first_seconds:.0f} s) are left out; game lengths are those of an untrained policy."
     )
 
 
-# ---- cards --------------------------------------------------------------------------------------------------------
+# ---- GPUs ---------------------------------------------------------------------------------------------------------
 
 
-def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
-    """The table of some configurations, for each card."""
-    from jaxrl.diagnose.roofline import CARDS, LAUNCH, SATURATED, UPDATES, USABLE
+def _gpus(args: argparse.Namespace, names: Sequence[str | None]) -> int:
+    """Prints the table of some configurations for each GPU."""
+    from jaxrl.diagnose.estimates.roofline import GPUS, LAUNCH, SATURATED, UPDATES, USABLE
 
     for name in args.card:
-        if name not in CARDS:
-            raise UserError(f"there is no card {name!r}; known: {', '.join(CARDS)}.")
+        if name not in GPUS:
+            raise UserError(f"unknown GPU {name!r}; known: {', '.join(GPUS)}.")
     rows: dict[str, list[list[str]]] = {name: [] for name in args.card}  # each once
     for name in names:
         try:
-            for card, row in _of_cards(args, name):
-                rows[card].append(row)
+            for gpu, row in _of_gpus(args, name):
+                rows[gpu].append(row)
         except UserError as error:
             if not args.all:
                 raise
@@ -187,7 +189,7 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
     head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
     head += ["steps/s at most", "saturated %", "saturates at", *(f"{each} at least" for each in _cost_heads(args))]
     for name, cells in rows.items():
-        facts = CARDS[name]
+        facts = GPUS[name]
         room = f"{facts.memory / 1e9:g} GB, {facts.bandwidth / 1e9:,.0f} GB/s"
         peaks = f"{facts.peak32 / 1e12:g} TFLOP/s in float32, {facts.peak16 / 1e12:g} in bfloat16"
         print(f"\n{facts.name}: {room}, {peaks} ({facts.source})\n")
@@ -195,17 +197,17 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
     print(
         "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; an update "
         "takes its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
-        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches; a card saturates at "
-        f"{100 * SATURATED:.0f} %. *: train.num_envs for this card, where it saturates or the largest that fits in "
+        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches; a GPU saturates at "
+        f"{100 * SATURATED:.0f} %. *: train.num_envs for this GPU, where it saturates or the largest that fits in "
         f"{100 * USABLE:.0f} % of the memory and leaves {UPDATES} updates. h: games on the host, the network's part "
         "alone. 1: of a curriculum, as if all of it were its first stage."
     )
     return 0
 
 
-def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str, list[str]]]:
-    """(card, row) for some numbers of games, and for that which suits the card."""
-    from jaxrl.diagnose import roofline
+def _of_gpus(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Yields (gpu, row) for some numbers of games, among them the one that suits the GPU."""
+    from jaxrl.diagnose.estimates import roofline
     from jaxrl.games import make_games
 
     stage = _stage(args, name)
@@ -214,17 +216,15 @@ def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str,
     games = make_games(config)
     marks = (" h" if games.training.host else "") + (" 1" if stage.name else "")
     work, title = roofline.work(config, games), f"{name or 'defaults'}{marks}"
-    for card in dict.fromkeys(args.card):
-        chosen, saturating = (
-            roofline.choose(roofline.CARDS[card], work),
-            roofline.saturating(roofline.CARDS[card], work),
-        )
-        multiples = COUNTERPARTS[:1] if args.all else COUNTERPARTS
+    for gpu in dict.fromkeys(args.card):
+        spec = roofline.GPUS[gpu]
+        chosen, saturating = roofline.choose(spec, work), roofline.saturating(spec, work)
+        multiples = MULTIPLES[:1] if args.all else MULTIPLES
         for number in sorted({*(work.games * each for each in multiples), *([chosen.games] if chosen else [])}):
-            row = roofline.row(roofline.CARDS[card], work, number)
+            row = roofline.row(spec, work, number)
             one, steps = row.footprint, number * work.steps
             yield (
-                card,
+                gpu,
                 [
                     title,
                     f"{number:,}" + ("*" if chosen and number == chosen.games else ""),

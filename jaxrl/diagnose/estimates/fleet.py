@@ -1,9 +1,9 @@
-"""A training whose games are played by a fleet of workers, simulated event by event from measured times.
+"""A discrete-event simulation of a training with a fleet of workers, from measured times.
 
 docs/operations/workers.md describes what is simulated: every actor plays its blocks one after the other; a block's
 games are shared by all workers of the actor, each gets one call a step, and the block goes on when the last of them has
-answered. Policy and learner are on the first machine, which orders, answers, inference and updates share with its
-workers. Parameters go to no worker, so no broadcast of them can become the limit.
+answered. Policy and learner are on the first machine, whose cores they share with its workers. Parameters are never
+sent to workers, so their broadcast cannot become the limit.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 Process = Generator["float | Signal", None, None]
-"""Yields the seconds that something takes, or what it waits for."""
+"""A generator that yields seconds to wait, or a signal to wait for."""
 LATENCY = 2e-4  # seconds from one machine to another and back, an assumption
 CALLS = 2_000  # in a simulated rollout at most; a longer one is cut, with its update
-SLICE = 1e-3  # seconds of an update after which others get the core
+SLICE = 1e-3  # seconds of an update after which other processes get the core
 WARM, COUNTED = 3, 4  # updates before and while the rate is taken
 
 
@@ -28,24 +28,24 @@ class Linear(NamedTuple):
     each: float
 
     def at(self, games: float) -> float:
-        """For so many games."""
+        """Seconds for `games` games."""
         return self.fixed + self.each * games
 
 
 class Times(NamedTuple):
-    """What was measured: seconds of each part of a training."""
+    """Measured seconds of each part of a training."""
 
     engine: float  # of a decision in the engine, on one core
     engine_cpu: float  # of these, computing; the rest is waiting, which takes no core
     transport: Linear  # of a worker's call, in the learner's process
-    remote: Linear  # of the same, computing in the worker's
+    remote: Linear  # of the same, computing in the worker's process
     waiting: float  # of the same, when neither computes
     answers: Linear  # of the policy for a block
     update: float  # of learning, for each environment step
     network: float  # of a decision on the way to another machine
 
     def twice(self, part: str) -> Times:
-        """With one part twice as fast."""
+        """These times with one part twice as fast."""
         names = {"engine": ("engine", "engine_cpu"), "transport": ("transport", "remote", "waiting")}.get(part, (part,))
         return self._replace(**{name: _half(getattr(self, name)) for name in names})
 
@@ -58,7 +58,7 @@ def _half(value: Any) -> Any:
 
 
 class SimulatedFleet(NamedTuple):
-    """Who plays."""
+    """The size of a fleet and of its training."""
 
     workers: int
     part: int  # games of a worker in each block
@@ -72,22 +72,22 @@ class SimulatedFleet(NamedTuple):
 
     @property
     def games(self) -> int:
-        """Side by side, of all workers."""
+        """Number of parallel games of all workers."""
         return self.workers * self.part * self.groups
 
 
 class Forecast(NamedTuple):
-    """How a fleet does."""
+    """The predicted performance of a fleet."""
 
     rate: float  # decisions/s
     engines: float  # share of the time that the workers' threads are at work on decisions
     learner: float  # share of the time that the learner updates
-    limit: str  # the part that twice as fast would gain most
+    limit: str  # the part whose halving gains most
     gain: float  # that gain, as a share of the rate
 
 
 def predict(times: Times, fleet: SimulatedFleet) -> Forecast:
-    """Simulates a fleet, and what each part is worth to it."""
+    """Simulates a fleet, and the gain from halving the time of each part."""
     simulation = Simulation(times, fleet)
     rate, seconds = simulation.run()
     gains = {part: Simulation(times.twice(part), fleet).run()[0] / rate - 1.0 for part in PARTS}
@@ -97,21 +97,21 @@ def predict(times: Times, fleet: SimulatedFleet) -> Forecast:
 
 
 class Signal:
-    """Something that processes wait for."""
+    """An event that processes wait for."""
 
     def __init__(self) -> None:
         self.given = False
         self.waiting: list[tuple[Process, Signal]] = []
 
 
-class Server:
-    """Serves so many at a time, first come first served."""
+class Resource:
+    """`capacity` units of something, served first come, first served: cores, an interpreter, a network."""
 
-    def __init__(self, number: int):
-        self._free = [0.0] * number
+    def __init__(self, capacity: int):
+        self._free = [0.0] * capacity
 
     def until(self, now: float, seconds: float) -> float:
-        """Seconds from now until somebody who comes now has been served."""
+        """Seconds until a request of `seconds` that arrives now is done."""
         end = max(now, heapq.heappop(self._free)) + seconds
         heapq.heappush(self._free, end)
         return end - now
@@ -126,19 +126,19 @@ class EventClock:
         self._number = itertools.count()
 
     def start(self, process: Process) -> Signal:
-        """Begins a process now; its end is the signal."""
+        """Starts a process now; returns the signal of its end."""
         ended = Signal()
         self._at(self.now, process, ended)
         return ended
 
     def give(self, signal: Signal) -> None:
-        """Lets all who wait for it go on."""
+        """Gives a signal: all processes that wait for it go on."""
         signal.given = True
         for process, ended in signal.waiting:
             self._at(self.now, process, ended)
 
     def run(self) -> None:
-        """Until nothing is left to happen."""
+        """Runs until no event is left."""
         while self._events:
             self.now, _, process, ended = heapq.heappop(self._events)
             wish = next((wish for wish in process if not (isinstance(wish, Signal) and wish.given)), None)
@@ -154,19 +154,19 @@ class EventClock:
 
 
 class Simulation:
-    """One training of a few updates.
+    """A simulated training of a few updates.
 
     Attributes:
-      played: seconds of engine threads on decisions, all of them.
+      played: seconds that all engine threads spent on decisions.
       learnt: seconds of updates.
     """
 
     def __init__(self, times: Times, fleet: SimulatedFleet):
-        """Nothing happens yet."""
+        """Creates the resources; nothing runs yet."""
         self._times, self._fleet, self._clock = times, fleet, EventClock()
         self._steps = max(4, min(fleet.steps, CALLS // (fleet.workers * fleet.groups)))
-        self._cores = [Server(fleet.cores) for _ in range(fleet.machines)]
-        self._python, self._wire = Server(1), Server(1)  # the learner's process calls one worker after the other
+        self._cores = [Resource(fleet.cores) for _ in range(fleet.machines)]
+        self._python, self._wire = Resource(1), Resource(1)  # the learner's process calls one worker after the other
         updates = WARM + COUNTED
         ahead = min(fleet.lag, 2)  # as many rollouts are stored as `Sebulba.storages`
         self._may_begin = [Signal() for _ in range(updates + ahead + 1)]
@@ -175,7 +175,7 @@ class Simulation:
         self.played = self.learnt = 0.0
 
     def run(self) -> tuple[float, float]:
-        """Decisions/s after the first updates, and the seconds of all."""
+        """Returns decisions/s after the first updates, and the seconds of all updates."""
         for signal in self._may_begin[: self._ahead + 1]:
             signal.given = True
         for _ in range(self._fleet.actors):
@@ -186,7 +186,7 @@ class Simulation:
         return COUNTED * self._steps * self._fleet.games / seconds, self._ends[-1]
 
     def _learner(self) -> Process:
-        """Learns from one rollout after the other; the core that it needs is shared fairly."""
+        """The learner: learns from one rollout after the other, in slices so that others get the core."""
         seconds = self._times.update * self._steps * self._fleet.games
         slices = max(1, min(1000, round(seconds / SLICE)))
         for number, filled in enumerate(self._filled):
@@ -198,7 +198,7 @@ class Simulation:
             self._clock.give(self._may_begin[number + self._ahead + 1])
 
     def _actor(self) -> Process:
-        """`jaxrl.training.sebulba.actor`: its blocks in turn, one rollout after the other."""
+        """An actor (`jaxrl.training.sebulba.actor`): plays its blocks in turn, one rollout after the other."""
         fleet, times = self._fleet, self._times
         calls = fleet.workers // fleet.actors
         for number, filled in enumerate(self._filled):
@@ -230,7 +230,7 @@ class Simulation:
             yield self._python_for(self._times.transport.at(self._fleet.part) / 2)
 
     def _call(self, machine: int) -> Process:
-        """A worker's part of a step."""
+        """A call to a worker: its part of a step."""
         times, fleet = self._times, self._fleet
         yield times.waiting
         if machine:
@@ -241,7 +241,7 @@ class Simulation:
         yield from [self._clock.start(self._play(machine, games)) for games in shares]
 
     def _play(self, machine: int, games: int) -> Process:
-        """A thread decides in so many games, one after the other."""
+        """A thread of a worker: decides in `games` games, one after the other."""
         times = self._times
         self.played += games * times.engine
         yield self._core(machine, games * times.engine_cpu)
@@ -251,5 +251,5 @@ class Simulation:
         return self._cores[machine].until(self._clock.now, seconds)
 
     def _python_for(self, seconds: float) -> float:
-        """A thread of the learner's process, which share one interpreter, on a core."""
+        """Seconds of a thread of the learner's process, whose threads share one interpreter, on a core."""
         return max(self._core(0, seconds), self._python.until(self._clock.now, seconds))

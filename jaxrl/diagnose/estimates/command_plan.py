@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
 
-HELP = "predict hours and cost, of a fleet of workers or on a graphics card"
+HELP = "predict hours and cost, of a fleet of workers or on a GPU"
 DEVICES = "own"  # see `jaxrl.cli`
 
 
@@ -20,17 +20,17 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--machines", type=arguments.whole, help="of the fleet (default: as many as its workers need)")
     parser.add_argument("--cores", type=arguments.whole, help="of each machine (default: those of this one)")
     parser.add_argument("--workers", type=arguments.whole, help="of the largest fleet (default: one for each core)")
-    parser.add_argument("--price", type=arguments.real, help="of a machine (with --card: of the card) for an hour")
+    parser.add_argument("--price", type=arguments.real, help="of a machine (with --card: of the GPU) for an hour")
     parser.add_argument("--gbit", type=arguments.real, default=10.0, help="Gbit/s between machines (default: 10)")
     parser.add_argument(
         "--seconds", type=arguments.real, default=2.0, help="how long each measurement takes (default: 2)"
     )
-    parser.add_argument("--card", nargs="+", metavar="CARD", help="estimate for graphics cards instead: h100, rtx16")
+    parser.add_argument("--card", nargs="+", metavar="GPU", help="estimate for GPUs instead: h100, rtx16")
     parser.add_argument("--all", action="store_true", help="with --card: all shipped configurations")
 
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl plan`."""
-    from jaxrl.diagnose import plan
+    from jaxrl.diagnose.estimates import estimate
 
-    return plan.main(args)
+    return estimate.main(args)

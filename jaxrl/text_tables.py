@@ -1,4 +1,4 @@
-"""Figures as text: aligned columns, short rates, the machine in a line."""
+"""Formats figures as text: aligned columns, short rates, the hardware in a line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns: the first one left-aligned, the others right-aligned."""
+    """Aligns columns: the first one left, the others right."""
     lines = [list(header), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = []
@@ -18,7 +18,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def count(value: float) -> str:
-    """A rate in a few characters: 12.3 M, 456 k, 78.9."""
+    """Formats a rate in a few characters: 12.3 M, 456 k, 78.9."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
             return f"{value / limit:.3g} {unit}"
@@ -26,7 +26,7 @@ def count(value: float) -> str:
 
 
 def machine(facts: dict[str, Any]) -> str:
-    """The hardware in a line or two."""
+    """Describes the hardware in a line or two."""
     known = [
         facts.get("cpu"),
         f"{facts.get('cores')} cores",

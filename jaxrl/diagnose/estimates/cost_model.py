@@ -1,10 +1,10 @@
-"""What a program would ask of an accelerator: floating-point operations, bytes, kernels, memory; from its jaxpr.
+"""Floating-point operations, bytes, kernels and memory of a program on an accelerator, estimated from its jaxpr.
 
-Nothing is compiled. XLA's own `cost_analysis` counts the body of a loop once, and ours are loops, so the jaxpr is
-walked as often as its loops run (`jaxrl.diagnose.jaxprs.repeats`). What XLA would fuse is told by a simple rule:
-element-wise operations are worked out where a matrix product, a reduction, a sort, a scatter or a loop needs their
-result, and only those results are ever in memory. Sums of a few numbers, and products of matrices as small, count as
-element-wise.
+Nothing is compiled. XLA's own `cost_analysis` counts the body of a loop once, and ours are loops, so here loop bodies
+are counted as often as they run (`jaxrl.diagnose.jaxprs.repeats`). A simple rule approximates XLA's fusion:
+element-wise operations are computed where a matrix product, a reduction, a sort, a scatter or a loop needs their
+result, and only those results are stored in memory. Sums of a few numbers, and products of such small matrices, count
+as element-wise.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from jaxrl.diagnose.jaxprs import inner_jaxprs, kernel_terms, matrix_flops, repe
 LOOPS = ("scan", "while", "cond")
 PRODUCTS = ("dot_general", "conv_general_dilated")
 GATHERING = ("reduce_", "argm", "cum", "sort", "scatter", "top_k", "dynamic_update_slice")
-FEW = 8  # terms of a sum that are added up where the sum is needed
+FEW = 8  # largest number of terms of a sum that counts as element-wise
 PICKING = ("slice", "dynamic_slice", "gather")
 MOVING = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "copy", "convert_element_type", "concatenate", "pad")
 
 
 @dataclasses.dataclass(frozen=True)
 class Footprint:
-    """One call of a program, estimated; all figures add up but `peak`.
+    """The estimated cost of one call of a program; all figures except `peak` add up.
 
     Attributes:
       flops32, flops16: floating-point operations in float32 and, of matrix products, in bfloat16.
       bytes: read from memory and written to it.
       kernels: fused operations, each launched on its own.
-      peak: bytes of memory in use; arrays that live one after the other are counted side by side.
+      peak: bytes of memory in use, too high: arrays whose lifetimes do not overlap are added up too.
     """
 
     flops32: float = 0.0
@@ -44,39 +44,39 @@ class Footprint:
     peak: float = 0.0
 
     def combine(self, other: Footprint, times: float = 1.0) -> Footprint:
-        """This and so many calls of another one."""
+        """The sum of this footprint and `times` calls of another one."""
         names = ("flops32", "flops16", "bytes", "kernels")
         sums = {name: getattr(self, name) + times * getattr(other, name) for name in names}
         return Footprint(**sums, peak=max(self.peak, other.peak))
 
     def scaled(self, by: float) -> Footprint:
-        """With so many times the data in the same kernels."""
+        """The footprint with `by` times the data in the same kernels."""
         return dataclasses.replace(Footprint().combine(self, by), kernels=self.kernels, peak=by * self.peak)
 
 
 def footprint(jaxpr: Any) -> Footprint:
-    """Of one call of a jaxpr; its arguments and results are in memory."""
+    """The footprint of one call of a jaxpr; its arguments and results are in memory."""
     scope = _Scope()
     scope.call(jaxpr, [scope.array(var.aval) for var in jaxpr.invars])
     return scope.result()
 
 
 class _Array(NamedTuple):
-    """Something in memory, told apart by its number."""
+    """An array in memory, identified by its number."""
 
     number: int
     size: int  # bytes
 
 
 class _Value(NamedTuple):
-    """A variable: an array in memory, or what is worked out of such arrays where it is needed."""
+    """A variable: an array in memory, or a value that is computed from such arrays where it is needed."""
 
     reads: frozenset[_Array]
     stored: bool
 
 
 class _Scope:
-    """What runs between the beginning and the end of one program, or of the body of one loop."""
+    """The footprint of one program, or of the body of one loop, while it is added up."""
 
     def __init__(self) -> None:
         self._found = Footprint()
@@ -84,17 +84,17 @@ class _Scope:
         self._held, self._within = 0, 0.0  # bytes of the arrays of this scope; the most that a loop in it holds
 
     def result(self) -> Footprint:
-        """All that has been worked out."""
+        """The footprint so far."""
         return dataclasses.replace(self._found, peak=self._held + self._within)
 
     def array(self, aval: Any, *, held: bool = True) -> _Value:
-        """A new array in memory; not `held`: it takes the place of another one."""
+        """A new array in memory; if not `held`, it reuses the memory of another one."""
         self._made += 1
         self._held += _size(aval) * held
         return _Value(frozenset((_Array(self._made, _size(aval)),)), True)
 
     def call(self, jaxpr: Any, arguments: Sequence[_Value]) -> None:
-        """Works a jaxpr out, with its results in memory."""
+        """Adds a jaxpr whose results are stored in memory."""
         known = self._known(jaxpr, arguments)
         for var in jaxpr.outvars:
             self._needed(var, known)
@@ -114,7 +114,7 @@ class _Scope:
         return known
 
     def _loop(self, bodies: Sequence[Any], equation: Any, known: dict[Any, _Value]) -> None:
-        """A scan, a `while`, or branches, all of which are worked out where lanes differ."""
+        """Adds a scan, a `while`, or branches, all of which run under vmap."""
         for var in equation.invars:
             self._needed(var, known)
         within = 0.0
@@ -135,7 +135,7 @@ class _Scope:
         elif name.startswith(GATHERING) and name != "reduce_precision" and _terms(equation) > FEW:
             self._count(math.prod(equation.invars[0].aval.shape))
             self._kernel([_read(var, known) for var in equation.invars], outs, known)
-        elif name in PICKING:  # of the first operand no more is read than is given
+        elif name in PICKING:  # no more of the first operand is read than is returned
             rest = [_read(var, known).reads for var in equation.invars[1:]]
             part = self.array(outs[0].aval, held=False).reads
             known[outs[0]] = _Value(part.union(*rest), False)
@@ -148,7 +148,7 @@ class _Scope:
         self._found = self._found.combine(Footprint(flops32, flops16))
 
     def _needed(self, var: Any, known: dict[Any, _Value]) -> _Value:
-        """The value of a variable in memory, put there by a kernel if it is not."""
+        """The value of a variable in memory; a kernel stores it if it is not there yet."""
         value = _read(var, known)
         if not value.stored:
             self._kernel([value], [var], known)
@@ -167,7 +167,7 @@ def _read(var: Any, known: dict[Any, _Value]) -> _Value:
 
 
 def _terms(equation: Any) -> int:
-    """How many numbers of the first operand each number of the result is made of; at least 1."""
+    """Number of elements of the first operand that are combined into each element of the result; at least 1."""
     operand = equation.invars[0].aval.shape if equation.invars else ()
     if equation.primitive.name == "dot_general":
         return math.prod(operand[axis] for axis in equation.params["dimension_numbers"][0][0])
@@ -180,6 +180,6 @@ def _terms(equation: Any) -> int:
 
 
 def _size(aval: Any) -> int:
-    """Bytes; keys of randomness are two words."""
+    """Size in bytes; a PRNG key is two words."""
     shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
     return math.prod(shape) * (getattr(dtype, "itemsize", 8) or 8)
