@@ -1,8 +1,8 @@
-"""Deep Q-learning as an `Algorithm`: what it keeps, how it explores, and one update from rollout to metrics.
+"""DQN as an `Algorithm`: learner state, exploration, and one update from rollout to metrics.
 
-One update is a round: the decisions of a rollout go into the replay buffer, and `dqn.updates` optimizer steps follow as
-soon as the memory has enough to learn from. For compiled games the memory is a part of the compiled program
-(`device_replay`), for games on the host it stays there (`host_learning`).
+One update adds the decisions of a rollout to the replay buffer and then takes `dqn.updates` optimizer steps, once the
+buffer holds enough transitions. For compiled games the buffer is part of the compiled program (`device_replay`), for
+host games it is kept on the host (`host_learning`).
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ from jaxrl_envs.shared.section import Schedule
 
 @struct.dataclass
 class ExploringPolicy(Policy):
-    """A policy and the share f32[] of its actions that are random."""
+    """A policy with its exploration rate epsilon, f32[]."""
 
     epsilon: jax.Array
 
 
 class DQN(Algorithm):
-    """Double, dueling, n-step DQN with prioritised replay, by epsilon or noisy layers; seat-wise returns."""
+    """Double, dueling, n-step DQN with prioritised replay, epsilon-greedy or noisy exploration, and seat-wise
+    returns."""
 
     by_value = True
     many_devices = False
@@ -63,11 +64,11 @@ class DQN(Algorithm):
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
         if self.network.remembers:
             raise UserError(f"network.kind {config.network.kind} remembers, which DQN does not: use another, or PPO.")
-        self.forwards = 3  # the network looks at every transition once, and at its next state twice
+        self.forwards = 3  # one pass over the observations, two over the next observations
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
 
     def init(self, key: jax.Array) -> DQNLearner:
-        """New parameters from a typed key, and an empty memory unless that is on the host."""
+        """The initial learner from a typed key, with an empty replay buffer unless that is on the host."""
         params = self.network.init(key)
         return DQNLearner(
             params=params,
@@ -80,7 +81,8 @@ class DQN(Algorithm):
         )
 
     def hyper(self) -> Hyper:
-        """The numbers of the section `dqn`, and `beta`, with which the importance weights are unbiased at the end."""
+        """The numbers of the section `dqn`, and `beta`, annealed to 1 so that importance weights are unbiased at the
+        end."""
         dqn, chosen = self.config.dqn, {"beta": Schedule("linear", 0.4, 1.0)}
         if not dqn.alpha:  # all priorities are 1
             chosen["beta"] = Schedule("constant", 0.0, 0.0)
@@ -89,12 +91,12 @@ class DQN(Algorithm):
         return make_hyper(dqn, self.config.num_updates, more=chosen)
 
     def policy(self, learner: DQNLearner, number: jax.Array) -> ExploringPolicy:
-        """The parameters as they are, exploring as this update does; at random until there is enough to learn from."""
+        """The current parameters with the epsilon of this update; fully random until learning starts."""
         epsilon = jnp.where(learner.ready, DQNCoefs(**learner.hyper.at(number)).epsilon, 1.0)
         return ExploringPolicy(params=learner.params, epsilon=epsilon)
 
     def act(self, policy: ExploringPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
-        """Epsilon-greedy: the best legal action, or any of them."""
+        """Chooses an action epsilon-greedily among the legal ones."""
         noise_key, act_key = jax.random.split(key) if self.network.noisy else (None, key)
         memory, values, best = self.network.evaluate(policy.params, memory, asked.observation, asked.mask, noise_key)
         action = exploring(values, asked.mask, policy.epsilon, jax.random.uniform(act_key, (2,)))
@@ -103,11 +105,11 @@ class DQN(Algorithm):
     def learn(
         self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[DQNLearner, Metrics]:
-        """Remembers the rollout and learns from what is remembered."""
+        """Adds the rollout to the replay buffer and learns from sampled batches."""
         memory = self.replay.push(learner.replay, rollout.steps)
         learner = learner.replace(replay=memory, ready=self.replay.ready(memory))
         coefs = DQNCoefs(**learner.hyper.at(number))
-        # With several seeds both sides are computed and selected: learning is then never skipped, only not kept.
+        # With several seeds (vmap) both branches are computed and one is selected.
         step = functools.partial(self._optimise, coefs, key)
         learner, sums = jax.lax.cond(learner.ready, step, lambda learner: (learner, no_sums()), learner)
         params = with_normaliser(self.network, learner.params, rollout.steps, across_devices)
@@ -130,13 +132,13 @@ class DQN(Algorithm):
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
     def metrics_of(self, sums: LearnSums, coefs: DQNCoefs, epsilon: Any, drawable: Any) -> Metrics:
-        """The metrics of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
+        """The metrics of one update, by TensorBoard tag; means are missing before learning starts.
 
         Args:
           sums: over its optimizer steps.
-          coefs: the numbers of the update.
-          epsilon: f32[], share of random actions in the rollout.
-          drawable: i32[], transitions that can be drawn.
+          coefs: coefficients of the update.
+          epsilon: f32[], exploration rate of the rollout.
+          drawable: i32[], transitions that can be sampled.
         """
         steps = sums.steps
         return {
@@ -152,18 +154,19 @@ class DQN(Algorithm):
             "train/replay": metrics.last(drawable),
         }
 
-    # ---- where the memory is ------------------------------------------------------------------------------------
+    # ---- the replay buffer --------------------------------------------------------------------------------------
 
     def host_learning(self, timers: Any) -> HostLearning:
-        """With the memory on the host."""
+        """Learning with the replay buffer on the host."""
         return DQNHostLearning(self, timers)
 
     def saved(self, learner: DQNLearner) -> DQNLearner:
-        """With or without the memory, as `dqn.save_replay` says."""
+        """The learner with or without the replay buffer, according to `dqn.save_replay`."""
         return learner if self.config.dqn.save_replay else learner.replace(replay=None)
 
     def carried(self, learner: DQNLearner, new: DQNLearner) -> DQNLearner:
-        """With an empty memory: rewards and seats of another stage may be others, and its games are cut off."""
+        """The learner with an empty replay buffer: rewards and seats may differ between stages, whose games are cut
+        off."""
         return learner.replace(replay=new.replay, ready=new.ready)
 
     def restored(self, learner: DQNLearner) -> DQNLearner:
@@ -185,7 +188,7 @@ def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: j
     """
     chex.assert_equal_shape([logits, mask])
     chex.assert_shape(uniform, (*logits.shape[:-1], 2))
-    # The place of a uniformly drawn legal action among the legal ones.
+    # Rank of a uniformly sampled legal action among the legal ones.
     count = jnp.sum(mask, axis=-1)
     place = jnp.minimum((uniform[..., 1] * count).astype(jnp.int32), count - 1)
     rank = jnp.cumsum(mask, axis=-1, dtype=jnp.int32) - 1

@@ -1,9 +1,9 @@
-"""The replay buffer of compiled games: arrays on the device, written and drawn from inside of the training program.
+"""The prioritised replay buffer of compiled games: arrays on the device, used inside the training program.
 
-Records are kept as `nstep` describes, in a ring: the oldest is overwritten. A device reads all priorities at
-memory speed, so there is no tree here: priorities lie in rows of about sqrt(N), and a draw finds its row by the sums of
-the rows and its place by the sums within the row. That is one pass over N numbers per batch and O(sqrt(N)) for each
-draw.
+Records are laid out as described in `nstep`, in a ring buffer. There is no sum-tree, because a device reads all
+priorities at memory bandwidth: priorities are stored in rows of about sqrt(N), and sampling locates the row by the
+cumulative row sums and the column by the cumulative sum within the row. This takes one pass over N numbers per batch
+and O(sqrt(N)) per sample.
 
 Shape letters: T steps, B lanes, P seats, S decisions per step, N capacity, W mask words.
 """
@@ -32,23 +32,23 @@ MANY = 2**30  # records are counted up to here
 
 @struct.dataclass
 class ReplayBuffer:
-    """Records of decisions. `priority` is padded to whole rows; a record of priority 0 is never drawn.
+    """State of the buffer. `priority` is padded to whole rows; records of priority 0 are never sampled.
 
-    A record is one row of bytes, and its link one row of words: XLA's CPU backend aborts the process while it compiles
-    scatters into several arrays of one type with `Env.multi_output_fusion`.
+    A record is one row of bytes and its link one row of words, because XLA's CPU backend aborts the process when it
+    compiles scatters into several arrays of the same dtype with `Env.multi_output_fusion`.
     """
 
     content: jax.Array  # u8[N, bytes], see `RecordFormat`
-    links: jax.Array  # i32[N, 2], what follows (see `nstep`) and the bits of the f32 that was earned until then
+    links: jax.Array  # i32[N, 2], the successor (see `nstep`) and the bits of the f32 reward until then
     priority: jax.Array  # f32[rows, width]
-    head: jax.Array  # i32[], the record that is written next
-    written: jax.Array  # i32[], transitions that could be drawn so far, counted up to MANY
-    highest: jax.Array  # f32[], the largest priority so far: that of new transitions
+    head: jax.Array  # i32[], the record to write next
+    written: jax.Array  # i32[], transitions completed so far, counted up to MANY
+    highest: jax.Array  # f32[], the largest priority so far, given to new transitions
     waiting: Waiting  # [B, P]
 
 
 class Content(NamedTuple):
-    """What a record keeps of a decision."""
+    """The stored part of a decision."""
 
     observation: Any  # packed
     mask: Any  # u32[W]
@@ -56,20 +56,20 @@ class Content(NamedTuple):
 
 
 class RecordFormat:
-    """How a decision becomes a row of bytes, and back.
+    """Packs decisions into rows of bytes and unpacks them.
 
     Attributes:
       num_actions: A.
-      bytes: of a row.
+      bytes: length of a row.
     """
 
     def __init__(self, spec: Any, num_actions: int, storage: str):
-        """A format.
+        """Derives the layout.
 
         Args:
-          spec: of one observation.
+          spec: shapes of one observation.
           num_actions: A.
-          storage: float16 or float32, for the float leaves of observations.
+          storage: dtype of float leaves of observations, float16 or float32.
         """
         self.num_actions = num_actions
         words = -(-num_actions // 32)
@@ -80,7 +80,7 @@ class RecordFormat:
         self.bytes = sum(self._widths)
 
     def pack(self, content: Content) -> jax.Array:
-        """Leaves [..., shape] -> u8[..., bytes]."""
+        """Packs leaves [..., shape] into u8[..., bytes]."""
         lead = content.action.shape
         parts = []
         for leaf, (_, _, kept), width in zip(jax.tree.leaves(content), self._leaves, self._widths, strict=True):
@@ -88,7 +88,7 @@ class RecordFormat:
         return jnp.concatenate(parts, axis=-1)
 
     def unpack(self, rows: jax.Array) -> Content:
-        """u8[..., bytes] -> leaves [..., shape] of their own types."""
+        """Unpacks u8[..., bytes] into leaves [..., shape] of their original dtypes."""
         lead, begin, leaves = rows.shape[:-1], 0, []
         for (shape, dtype, kept), width in zip(self._leaves, self._widths, strict=True):
             part = rows[..., begin : begin + width]
@@ -102,7 +102,7 @@ class RecordFormat:
 
 
 def _kept_as(dtype: Any, storage: str) -> np.dtype:
-    """The type in which a leaf of an observation is kept: floats as `storage`, truth values as bytes."""
+    """The storage dtype of an observation leaf: floats as `storage`, bools as bytes."""
     if jnp.issubdtype(dtype, jnp.floating):
         return np.dtype(storage)
     return np.dtype(np.uint8) if jnp.issubdtype(dtype, jnp.bool_) else np.dtype(dtype)
@@ -123,13 +123,13 @@ def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayBu
 
 
 def sequel_of(memory: ReplayBuffer, records: jax.Array) -> Sequel:
-    """What follows some records i32[...]."""
+    """The successors of records i32[...]."""
     link = memory.links[records]
     return Sequel(link[..., 0], jax.lax.bitcast_convert_type(link[..., 1], jnp.float32))
 
 
 def _as_links(sequel: Sequel) -> jax.Array:
-    """i32[..., 2]."""
+    """Encodes successors as i32[..., 2]."""
     return jnp.stack([sequel.following, jax.lax.bitcast_convert_type(sequel.reward, jnp.int32)], axis=-1)
 
 
@@ -137,18 +137,18 @@ def _as_links(sequel: Sequel) -> jax.Array:
 
 
 def append(memory: ReplayBuffer, decisions: Transition, form: RecordFormat) -> ReplayBuffer:
-    """Adds the learner's decisions of a rollout and closes those that waited for it.
+    """Adds the learner's decisions of a rollout and completes pending records.
 
     Args:
-      memory: with room for all decisions of the rollout.
+      memory: a buffer with a capacity of at least all decisions of the rollout.
       decisions: [T, B, ...].
-      form: of the records.
+      form: layout of the records.
     """
     capacity = memory.links.shape[0]
     plan = writing(jnp, decisions, memory.head, capacity, memory.waiting)
     content = Content(decisions.observation, decisions.mask, decisions.action)
     if decisions.final_observation is not None:
-        # A finished game has no legal actions any more, so all of them count as legal.
+        # A finished game has no legal actions: treat all of them as legal.
         anything = jnp.broadcast_to(distributions.pack_mask(jnp.ones(form.num_actions, bool)), decisions.mask.shape)
         last = Content(decisions.final_observation, anything, jnp.zeros_like(decisions.action))
         content = jax.tree.map(lambda *both: jnp.concatenate(both, axis=2), content, last)
@@ -158,8 +158,8 @@ def append(memory: ReplayBuffer, decisions: Transition, form: RecordFormat) -> R
 
 
 def _write(memory: ReplayBuffer, record: jax.Array, content: jax.Array, sequel: Sequel) -> ReplayBuffer:
-    """Writes whole records i32[T, B, S]; those with the number NONE are left out."""
-    # Out of range is dropped by a scatter.
+    """Writes the records i32[T, B, S]; number NONE is skipped."""
+    # A scatter drops out-of-range indices.
     index = jnp.where(record >= 0, record, memory.links.shape[0]).reshape(-1)
     memory = memory.replace(
         content=memory.content.at[index].set(content.reshape(index.size, -1), mode="drop"),
@@ -169,7 +169,7 @@ def _write(memory: ReplayBuffer, record: jax.Array, content: jax.Array, sequel: 
 
 
 def _close(memory: ReplayBuffer, record: jax.Array, sequel: Sequel) -> ReplayBuffer:
-    """Writes what follows earlier records i32[B, P], where that is known now."""
+    """Writes the successors of pending records i32[B, P] where they are now known."""
     known = (record >= 0) & (sequel.following != OPEN)
     index = jnp.where(known, record, memory.links.shape[0])
     memory = memory.replace(links=memory.links.at[index].set(_as_links(sequel), mode="drop"))
@@ -177,7 +177,7 @@ def _close(memory: ReplayBuffer, record: jax.Array, sequel: Sequel) -> ReplayBuf
 
 
 def _drawable(memory: ReplayBuffer, record: jax.Array, known: jax.Array, *, also_others: bool) -> ReplayBuffer:
-    """Gives transitions whose end is known the highest priority; `also_others` takes it from the rest."""
+    """Gives completed transitions the highest priority; `also_others` sets that of the rest to 0."""
     index = jnp.where((record >= 0) if also_others else known, record, memory.priority.size)
     fresh = jnp.where(known, memory.highest, 0.0)
     priority = memory.priority.reshape(-1).at[index.reshape(-1)].set(fresh.reshape(-1), mode="drop")
@@ -185,18 +185,18 @@ def _drawable(memory: ReplayBuffer, record: jax.Array, known: jax.Array, *, also
     return memory.replace(priority=priority.reshape(memory.priority.shape), written=written)
 
 
-# ---- drawing ------------------------------------------------------------------------------------------------------
+# ---- sampling -----------------------------------------------------------------------------------------------------
 
 
 def draw(priority: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Numbers in proportion to their priorities, one from each of n equal parts of the total.
+    """Stratified sampling proportional to priorities: one sample from each of n equal parts of the total.
 
     Args:
       priority: f32[rows, width], not all 0.
       uniform: f32[n] in [0, 1).
 
     Returns:
-      i32[n], row * width + column; never one with priority 0, however the sums are rounded.
+      i32[n], row * width + column; never an entry of priority 0, regardless of rounding.
     """
     chex.assert_rank([priority, uniform], [2, 1])
     count, width = uniform.shape[0], priority.shape[1]
@@ -210,7 +210,7 @@ def draw(priority: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def _first_beyond(ends: jax.Array, part: jax.Array, at: jax.Array) -> jax.Array:
-    """i32[n]: the first non-empty part (f32[M] or f32[n, M]) that ends beyond `at` f32[n], else the last."""
+    """i32[n]: the first non-empty part (f32[M] or f32[n, M]) whose end exceeds `at` f32[n], else the last one."""
     index = jnp.arange(part.shape[-1], dtype=jnp.int32)
     first = jnp.min(jnp.where((part > 0.0) & (ends > at[:, None]), index, part.shape[-1]), axis=-1)
     last = jnp.max(jnp.where(part > 0.0, index, 0), axis=-1)
@@ -218,19 +218,19 @@ def _first_beyond(ends: jax.Array, part: jax.Array, at: jax.Array) -> jax.Array:
 
 
 class DeviceReplay:
-    """The memory of one training; every method is pure, also under `vmap` for several seeds."""
+    """The operations on a replay buffer; all methods are pure and can be vmapped over seeds."""
 
     def __init__(self, env: Env, dqn: DQNConfig, lanes: int):
-        """A memory for `lanes` games of `env` side by side."""
+        """Operations for `lanes` parallel games of `env`."""
         self._env, self._dqn, self._lanes = env, dqn, lanes
 
     @functools.cached_property
     def form(self) -> RecordFormat:
-        """Of its records."""
+        """The layout of the records."""
         return RecordFormat(self._env.observation_spec, self._env.num_actions, STORAGE)
 
     def empty(self) -> ReplayBuffer:
-        """A memory without any record."""
+        """An empty buffer."""
         return empty(self.form, self._dqn.capacity, self._lanes, self._env.num_players)
 
     def push(self, memory: ReplayBuffer, steps: Transition) -> ReplayBuffer:
@@ -238,19 +238,19 @@ class DeviceReplay:
         return append(memory, steps, self.form)
 
     def ready(self, memory: ReplayBuffer) -> jax.Array:
-        """bool[]: enough has been seen to learn from, and there is something to draw."""
+        """bool[]: whether `dqn.learning_starts` is reached and some transition can be sampled."""
         return (memory.written >= self._dqn.learning_starts) & jnp.any(memory.priority > 0.0)
 
     def sample(self, memory: ReplayBuffer, key: jax.Array, gamma: Any) -> tuple[jax.Array, Transitions]:
-        """Draws a batch.
+        """Samples a batch.
 
         Args:
-          memory: with at least one transition that can be drawn.
+          memory: a buffer with at least one transition that can be sampled.
           key: a fast key.
           gamma: f32[].
 
         Returns:
-          i32[n], their records, and the transitions.
+          The record numbers i32[n] and the transitions.
         """
         form = self.form
         record = draw(memory.priority, jax.random.uniform(key, (self._dqn.batch,)))
@@ -270,7 +270,7 @@ class DeviceReplay:
 
     @staticmethod
     def reprioritise(memory: ReplayBuffer, record: jax.Array, priority: jax.Array) -> ReplayBuffer:
-        """New priorities f32[n] of records i32[n]; of one that comes twice the larger one counts, on any device."""
+        """Sets priorities f32[n] of records i32[n]; duplicates get the larger one, on any device."""
         flat = memory.priority.reshape(-1).at[record].set(0.0).at[record].max(priority)
         return memory.replace(
             priority=flat.reshape(memory.priority.shape), highest=jnp.maximum(memory.highest, jnp.max(priority))

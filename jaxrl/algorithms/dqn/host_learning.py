@@ -1,4 +1,4 @@
-"""DQN for games on the host: the replay buffer stays there, the device takes the optimizer steps."""
+"""DQN for host games: the replay buffer is on the host, the optimizer steps run on the device."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class DQNHostLearning(HostLearning):
-    """The replay buffer, the thread that uses it, and the compiled optimizer step."""
+    """The replay buffer, its prefetching thread, and the compiled optimizer step."""
 
     def __init__(self, algorithm: DQN, timers: Any):
         """Allocates no buffer and starts nothing.
 
         Args:
-          algorithm: what it learns for.
+          algorithm: the DQN algorithm.
           timers: counters of the run.
         """
         self._game: HostGame = algorithm.env.game  # type: ignore[attr-defined]  # a HostEnv
         self._algorithm, self._timers = algorithm, timers
         self._prefetcher: Prefetcher | None = None
-        # Parameters are not donated: the next rollout may be played with them.
+        # Parameters are not donated, because actors may use them for the next rollout.
         self._step = jax.jit(self._optimise, donate_argnums=1)
         self._metrics = jax.jit(self._metrics_of)
         self._absorb = lambda params, steps: params
@@ -42,9 +42,10 @@ class DQNHostLearning(HostLearning):
             self._absorb = jax.jit(lambda params, steps: with_normaliser(algorithm.network, params, steps, lambda x: x))
 
     def load(self, learner: DQNLearner, key: jax.Array) -> None:
-        """Copies the replay buffer; without one a new one begins empty, and earlier states keep their arrays."""
+        """Copies the learner's replay buffer into a new one, or starts empty; arrays of earlier states stay
+        unchanged."""
         if learner.replay is None or self._prefetcher is None:
-            self._prefetcher = None  # frees the buffer before another one is allocated
+            self._prefetcher = None  # frees the old buffer before allocating the new one
             config = self._algorithm.config
             self._prefetcher = Prefetcher(HostReplay(self._game, config.dqn, config.train.num_envs), self._timers)
         if learner.replay is not None:
@@ -52,7 +53,8 @@ class DQNHostLearning(HostLearning):
         self._prefetcher.replay.use_key(key)
 
     def save(self, learner: DQNLearner) -> DQNLearner:
-        """With the buffer, as `dqn.save_replay` says; its big arrays stay live and change with the next `learn`."""
+        """The learner with the buffer (if `dqn.save_replay`), whose large arrays are shared and change in the next
+        `learn`."""
         config = self._algorithm.config
         if self._prefetcher is None:
             kept = buffer_shapes(self._game, config.dqn, config.train.num_envs)
@@ -63,7 +65,7 @@ class DQNHostLearning(HostLearning):
     def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Metrics]:
         """Adds the rollout to the buffer and learns from batches of it."""
         assert self._prefetcher is not None, "load comes first"
-        # Placed as the sums of later steps are: another placement would be compiled for by itself.
+        # Placed like the sums of later steps, to avoid a second compilation.
         sums = jax.device_put(no_sums(), learner.steps.sharding)
         with self._prefetcher as prefetcher:
             ready = prefetcher.push(rollout.steps)
@@ -77,7 +79,7 @@ class DQNHostLearning(HostLearning):
     def _updates(
         self, prefetcher: Prefetcher, learner: DQNLearner, sums: LearnSums, key: jax.Array, number: Any
     ) -> tuple[Any, LearnSums]:
-        """K optimizer steps."""
+        """Takes K optimizer steps."""
 
         def step(k: int, batch: Transitions) -> jax.Array:
             nonlocal learner, sums
@@ -101,7 +103,7 @@ class DQNHostLearning(HostLearning):
         key: jax.Array,
         k: jax.Array,
     ) -> tuple[DQNLearner, jax.Array, LearnSums]:
-        """One step; of the learner only `kept`, target and optimizer state, are donated."""
+        """One step; only `kept` (target network and optimizer state) is donated."""
         params, rest = first
         learner = rest.replace(params=params, target=kept[0], opt_state=kept[1])
         algorithm, coefs = self._algorithm, DQNCoefs(**rest.hyper.at(number))
@@ -110,5 +112,5 @@ class DQNHostLearning(HostLearning):
         return learner, priority, jax.tree.map(jnp.add, sums, now)
 
     def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:
-        """The metrics of one round."""
+        """The metrics of one update."""
         return self._algorithm.metrics_of(sums, DQNCoefs(**hyper.at(number)), epsilon, drawable)

@@ -1,6 +1,6 @@
-"""The replay buffer of games on the host: preallocated NumPy arrays in a ring, with a sum-tree of priorities.
+"""The prioritised replay buffer of host games: a ring of preallocated NumPy arrays with a sum-tree.
 
-Records are kept as `nstep` describes. The memory does not lock: one thread uses it, see `prefetch`.
+Records are laid out as described in `nstep`. Not thread-safe: a single thread uses it, see `prefetch`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ MANY = 2**30  # records are counted up to here
 
 @struct.dataclass
 class HostReplayBuffer:
-    """A memory as a part of the training state: arrays of the host. N records, F features, A actions, B lanes."""
+    """The buffer as part of the training state, host arrays. N records, F features, A actions, B lanes, P seats."""
 
     observation: Any  # f16 or f32[N, F]
     mask: Any  # bool[N, A]
     action: Any  # i32[N]
-    reward: Any  # f32[N], earned up to the seat's next decision
+    reward: Any  # f32[N], earned until the seat's next decision
     following: Any  # i32[N], see `nstep`
-    priority: Any  # f32[N], 0 = cannot be drawn
+    priority: Any  # f32[N], 0 = cannot be sampled
     waiting: Waiting  # i32[B, P] and f32[B, P]
-    counts: Any  # i32[2], the record that is written next, and transitions so far that could be drawn (up to MANY)
-    highest: Any  # f32[], the largest priority so far: that of new transitions
+    counts: Any  # i32[2], the record to write next, and transitions completed so far (up to MANY)
+    highest: Any  # f32[], the largest priority so far, given to new transitions
 
 
 class Drawn(NamedTuple):
-    """Room for one batch."""
+    """Preallocated arrays for one batch."""
 
     records: np.ndarray  # i32[n]
     batch: Transitions
 
 
 def buffer_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostReplayBuffer:
-    """Shapes and dtypes of a memory."""
+    """Shapes and dtypes of a buffer."""
     n, form = dqn.capacity, jax.ShapeDtypeStruct
     waiting = (lanes, game.num_players)
     return HostReplayBuffer(
@@ -61,10 +61,10 @@ def buffer_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostReplayBuffe
 
 
 class HostReplay:
-    """Transitions to draw from."""
+    """The replay buffer and its sum-tree."""
 
     def __init__(self, game: HostGame, dqn: DQNConfig, lanes: int):
-        """An empty memory; its big arrays are made now and never again."""
+        """An empty buffer; allocates all large arrays."""
         self._dqn, self._forms = dqn, buffer_shapes(game, dqn, lanes)
         arrays = jax.tree.map(lambda form: aligned(form.shape, form.dtype), self._forms)
         self._observation, self._mask, self._action = arrays.observation, arrays.mask, arrays.action
@@ -78,14 +78,14 @@ class HostReplay:
     # ---- the training state -------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all records."""
         self._following[:] = LOST
         self._tree.load(np.zeros(self._dqn.capacity, np.float32))
         self._waiting.record[:], self._waiting.reward[:] = NONE, 0.0
         self._head, self._written, self._highest = 0, 0, np.float32(1.0)
 
     def save(self) -> HostReplayBuffer:
-        """The memory as a part of the state; its big arrays stay live and change with the next `push`."""
+        """The buffer as part of the training state; its large arrays are shared and change in the next `push`."""
         return HostReplayBuffer(
             observation=self._observation,
             mask=self._mask,
@@ -99,7 +99,7 @@ class HostReplay:
         )
 
     def load(self, memory: HostReplayBuffer) -> None:
-        """Takes over what `save` gave, in this process or another."""
+        """Restores the result of `save`, from this process or another."""
         kept = (self._observation, self._mask, self._action, self._reward, self._following)
         new = (memory.observation, memory.mask, memory.action, memory.reward, memory.following)
         for array, values in zip(kept, new, strict=True):
@@ -111,30 +111,30 @@ class HostReplay:
         self._highest = np.float32(memory.highest)
 
     def use_key(self, key: jax.Array) -> None:
-        """The stream of random numbers that draws come from: a typed key of two words."""
+        """Sets the key for sampling: a typed key of two words."""
         hi, lo = np.asarray(jax.random.key_data(key)).astype(np.uint64)
         self._key = int(hi) << 32 | int(lo)
 
     @property
     def ready(self) -> bool:
-        """Whether enough has been seen to learn from, and there is something to draw."""
+        """Whether `dqn.learning_starts` is reached and some transition can be sampled."""
         return self._written >= self._dqn.learning_starts and self._tree.total > 0.0
 
     @property
     def drawable(self) -> int:
-        """How many transitions can be drawn."""
+        """Number of transitions that can be sampled."""
         return int(np.count_nonzero(self._tree.priorities()))
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
     def push(self, steps: Transition) -> None:
-        """Adds the learner's decisions of a rollout [T, B, ...] of host arrays and closes those that waited for it."""
+        """Adds the learner's decisions of a rollout [T, B, ...] (host arrays) and completes pending records."""
         plan = writing(np, steps, np.int32(self._head), self._dqn.capacity, self._waiting)
         asked = steps.seat.shape[-1]
         self._write(plan.record[..., :asked], steps.observation, steps.mask, steps.action)
         last = plan.record[..., asked:]
         if (last >= 0).any():
-            # A finished game has no legal actions any more, so all of them count as legal.
+            # A finished game has no legal actions: treat all of them as legal.
             self._write(last, steps.final_observation, np.ones_like(steps.mask), np.zeros_like(steps.action))
         kept = plan.record >= 0
         self._link(plan.record[kept], Sequel(*[leaf[kept] for leaf in plan.sequel]))
@@ -143,10 +143,10 @@ class HostReplay:
         self._waiting, self._head = plan.waiting, (self._head + int(plan.count)) % self._dqn.capacity
 
     def _write(self, record: np.ndarray, observation: np.ndarray, mask: np.ndarray, action: np.ndarray) -> None:
-        """Writes decisions [T, B, S, ...] to their records i32[T, B, S]; those with the number NONE are left out."""
+        """Writes decisions [T, B, S, ...] to records i32[T, B, S]; number NONE is skipped."""
         keep = record >= 0
         if keep.all() and record.size and (record.flat[-1] - record.flat[0]) == record.size - 1:
-            self._range(int(record.flat[0]), record.size, observation, mask, action)  # one piece: no index, no copy
+            self._range(int(record.flat[0]), record.size, observation, mask, action)  # contiguous: no copy
             return
         index = record[keep]
         self._observation[index], self._mask[index], self._action[index] = observation[keep], mask[keep], action[keep]
@@ -158,16 +158,16 @@ class HostReplay:
         self._mask[here], self._action[here] = mask.reshape(count, -1), action.reshape(count)
 
     def _link(self, records: np.ndarray, sequel: Sequel) -> None:
-        """Writes what follows some records; those whose end is known can be drawn from now on."""
+        """Writes the successors of records; completed transitions can be sampled from now on."""
         self._following[records], self._reward[records] = sequel
         known = sequel.following >= END
         self._tree.set(records, np.where(known, self._highest, np.float32(0.0)))
         self._written = min(self._written + int(np.count_nonzero(known)), MANY)
 
-    # ---- drawing ------------------------------------------------------------------------------------------------
+    # ---- sampling -----------------------------------------------------------------------------------------------
 
     def room(self) -> Drawn:
-        """Memory for one batch, to be used again and again."""
+        """Allocates reusable arrays for one batch."""
         n, features, actions = self._dqn.batch, self._observation.shape[1], self._mask.shape[1]
         observation, mask = ((n, features), self._observation.dtype), ((n, actions), np.bool_)
         batch = Transitions(
@@ -183,11 +183,11 @@ class HostReplay:
         return Drawn(aligned((n,), np.int32), batch)
 
     def sample(self, number: int, into: Drawn) -> None:
-        """Draws batch `number` of the training into `into`: the same on the same memory."""
+        """Samples batch `number` of the training into `into`; deterministic given the buffer and the key."""
         batch, records = into.batch, into.records
         self._tree.sample(self._key, number, records, batch.priority)
         found = n_step(np, self._sequel, records, self._gamma, self._dqn.n_step)
-        # The records are within range, and numpy copies once more unless it may clip them.
+        # Records are within range; mode "clip" avoids a copy in numpy.
         np.take(self._observation, records, axis=0, out=batch.observation, mode="clip")
         np.take(self._mask, records, axis=0, out=batch.mask, mode="clip")
         np.take(self._action, records, out=batch.action, mode="clip")
@@ -199,6 +199,6 @@ class HostReplay:
         return Sequel(self._following[records], self._reward[records])
 
     def reprioritise(self, records: np.ndarray, priority: np.ndarray) -> None:
-        """New priorities f32[n] of records i32[n]; of a record that comes twice the later one counts."""
+        """Sets priorities f32[n] of records i32[n]; the last of duplicates counts."""
         self._tree.set(records, priority)
         self._highest = max(self._highest, priority.max())

@@ -1,4 +1,4 @@
-"""The loss of deep Q-learning: double targets over legal actions, weighted, with a clipped error."""
+"""The DQN loss: importance-weighted Huber loss with double Q-learning targets over legal actions."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from jaxrl.networks.base import Network
 
 
 class Transitions(NamedTuple):
-    """Transitions to learn from, arrays of the device or of the host; every leaf has the leading axis N."""
+    """A batch of n-step transitions, device or host arrays; every leaf has the leading axis N."""
 
     observation: Any  # packed
     mask: Any  # bool[N, A]
     action: Any  # i32[N]
-    reward: Any  # f32[N], discounted sum over the steps of the return
-    discount: Any  # f32[N], of the value of what follows; 0 where nothing does
-    next_observation: Any  # on which the return stands
+    reward: Any  # f32[N], discounted n-step reward
+    discount: Any  # f32[N], of the bootstrapped value; 0 if the game has ended
+    next_observation: Any  # from which the target bootstraps
     next_mask: Any  # bool[N, A]
-    priority: Any  # f32[N], with which it was drawn
+    priority: Any  # f32[N], at the time of sampling
 
 
 class LossParts(NamedTuple):
-    """What the loss is made of."""
+    """Intermediate results of the loss."""
 
-    error: jax.Array  # f32[N], target minus value
+    error: jax.Array  # f32[N], TD error: target minus value
     q: jax.Array  # f32[N], values of the actions taken
 
 
 def importance_weights(priority: jax.Array, beta: jax.Array) -> jax.Array:
-    """f32[N]: (N P(i))^-beta, divided by the largest of the batch (Schaul et al. 2016, https://arxiv.org/abs/1511.05952).
+    """Importance weights f32[N]: (N P(i))^-beta, normalised by their maximum in the batch (prioritised experience
+    replay, Schaul et al. 2016, https://arxiv.org/abs/1511.05952).
 
-    Number and sum of all priorities cancel out in that division, so only the priorities drawn (f32[N], above 0) count.
+    The normalisation cancels the number and sum of all priorities, so only those sampled (f32[N], above 0) are needed.
     """
     chex.assert_rank(priority, 1)
     return (jnp.min(priority) / priority) ** beta
 
 
 def new_priority(error: jax.Array, alpha: jax.Array, eps: jax.Array) -> jax.Array:
-    """f32[N]: (|error| + eps)^alpha."""
+    """The priorities f32[N] of transitions with these TD errors: (|error| + eps)^alpha."""
     return (jnp.abs(error) + eps) ** alpha
 
 
@@ -53,15 +54,14 @@ def targets(
     network: Network,
     keys: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
-    """f32[N]: what the values of the actions taken should be.
-
-    The learning network chooses the next action, the copy judges it (https://arxiv.org/abs/1509.06461).
+    """Double Q-learning targets f32[N]: the online network selects the next action, the target network evaluates it
+    (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).
 
     Args:
-      params, target_params: of the network that learns, and of its older copy.
+      params, target_params: of the online and the target network.
       batch: transitions.
-      network: a Q network, whose illegal actions never have the largest value.
-      keys: typed keys [N] of the noise of either network; None: no noise.
+      network: a Q network, which masks illegal actions.
+      keys: typed keys [N] for noisy layers of both networks; None: no noise.
     """
     chooser, judge = keys if keys is not None else (None, None)
     evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
@@ -79,16 +79,16 @@ def dqn_loss(
     network: Network,
     keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossParts]:
-    """The weighted mean of the Huber loss, whose gradient is the error clipped to [-1, 1] (Mnih et al. 2015).
+    """The weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015).
 
     Args:
       params, target_params, network: as for `targets`.
       batch: N transitions.
-      weight: f32[N].
-      keys: typed keys [3, N] of the noise; None: no noise.
+      weight: f32[N], importance weights.
+      keys: typed keys [3, N] for noisy layers; None: no noise.
 
     Returns:
-      f32[] and its parts.
+      The loss f32[] and its parts.
     """
     chex.assert_equal_shape([weight, batch.action, batch.reward, batch.discount])
     chex.assert_equal_shape([batch.mask, batch.next_mask])

@@ -1,26 +1,25 @@
-"""What follows a decision: links between the own decisions of a seat, and n-step returns along them.
+"""Links between successive decisions of a seat, and n-step returns along them.
 
-A replay buffer holds one record for every decision. A record knows what its seat earned from then up to its own next
-decision, and where that one is stored: `following`, the number of a record or one of the codes below. So an observation
-is stored once, although it is the beginning of one transition and the end of others. For two seats:
+A replay buffer holds one record per decision. A record stores the reward of its seat until that seat's next decision,
+and `following`: the number of the record of that decision, or one of the codes below. Each observation is stored once,
+although it starts one transition and ends others. For two seats:
 
     t            0        1        2        3        4
     acts       seat 0   seat 1   seat 0   seat 1   (not played yet)
     rewards          r[0]     r[1]     r[2]     r[3]
     over                                      yes: the game ends here
 
-    record of t = 0: reward r0[0] + r0[1], following: the record of t = 2     (r0: what seat 0 earned)
+    record of t = 0: reward r0[0] + r0[1], following: the record of t = 2     (r0: reward of seat 0)
     record of t = 1: reward r1[1] + r1[2], following: the record of t = 3
     record of t = 2: reward r0[2] + r0[3], following: END
     record of t = 3: reward r1[3],         following: END
 
-If the game was truncated by t = 3 instead, the seat that is asked in the final observation gets one more record, which
-is never drawn, so that its last decision has something to go on from; what would have followed the last decisions of
-the others is unknown: they are LOST. Where a rollout ends before a seat's next decision, its last record is OPEN, and
-the next rollout closes it.
+If the game is truncated by t = 3 instead, the seat of the final observation gets an additional record, which is never
+sampled, for its last decision to bootstrap from; the last decisions of the other seats have no known successor and are
+LOST. If a rollout ends before a seat's next decision, its last record is OPEN, and the next rollout completes it.
 
-The n-step return of a record follows up to n links. It ends earlier where a game has ended, and it stands on an earlier
-record where the links do not go on (yet): a return over fewer steps then.
+The n-step return of a record follows up to n links. It ends earlier at the end of a game, and it bootstraps from an
+earlier record, over fewer steps, where the next link is LOST or OPEN.
 
 The functions work on NumPy arrays and on traced ones alike; `xp` is `numpy` or `jax.numpy`.
 """
@@ -38,51 +37,49 @@ import numpy as np
 from jaxrl.algorithms.base import Transition
 
 NONE = -1  # no record
-END, OPEN, LOST = -1, -2, -3  # what follows a record, where it is no record
-STORAGE = "float16"  # of stored float observations: half the memory, and their values are small
+END, OPEN, LOST = -1, -2, -3  # codes of `following` other than record numbers
+STORAGE = "float16"  # dtype of stored float observations: halves the memory, and values are small
 Array = Any  # np.ndarray or jax.Array
 
 
 class Recorded(NamedTuple):
-    """What the links need to know of a rollout; leading axes [T, B], one column per seat."""
+    """The rollout data needed for links; leading axes [T, B], one column per seat."""
 
-    record: (
-        Array  # i32[T, B, P], the number of the record of this seat's decision; NONE where it made none to learn from
-    )
+    record: Array  # i32[T, B, P], record number of the seat's decision; NONE where it has none to learn from
     rewards: Array  # f32[T, B, P]
     terminated: Array  # bool[T, B]
     truncated: Array  # bool[T, B]
-    final_record: Array  # i32[T, B, P], of the final observation of a truncated game; else NONE
+    final_record: Array  # i32[T, B, P], record number of the final observation of a truncated game; else NONE
 
 
 class Waiting(NamedTuple):
-    """The last decision of every seat whose next one has not been seen yet."""
+    """The pending records: the last decision of every seat whose next one is not known yet."""
 
-    record: Array  # i32[B, P], NONE without one
-    reward: Array  # f32[B, P], what the seat has earned since
+    record: Array  # i32[B, P], NONE if there is none
+    reward: Array  # f32[B, P], reward since then
 
 
 class Sequel(NamedTuple):
-    """What follows a decision."""
+    """The successor of a decision."""
 
-    following: Array  # i32[...], a record, END, OPEN or LOST
-    reward: Array  # f32[...], earned until then
+    following: Array  # i32[...], record number, END, OPEN or LOST
+    reward: Array  # f32[...], reward until then
 
 
 class Links(NamedTuple):
-    """What a rollout tells about its own decisions and about those that waited for it."""
+    """Successors of the decisions of a rollout and of earlier pending ones."""
 
-    rollout: Sequel  # [T, B, P], of the decisions made in it; OPEN and 0 elsewhere
-    waited: Sequel  # [B, P], of the decisions that waited; OPEN where they still do
-    waiting: Waiting  # the decisions that wait now
+    rollout: Sequel  # [T, B, P], of the rollout's decisions; OPEN and 0 elsewhere
+    waited: Sequel  # [B, P], of the pending decisions; OPEN where they still are
+    waiting: Waiting  # the pending decisions after the rollout
 
 
 def before(xp: Any, after: Sequel, now: Recorded) -> tuple[Sequel, Sequel]:
-    """One step back in time: what follows it -> what follows the step before it, and what follows its decisions.
+    """One backward step. Returns the successors seen from the previous step, and those of this step's decisions.
 
     Args:
       xp: numpy or jax.numpy.
-      after: [B, P], what a decision before the next step would find.
+      after: [B, P], successors seen from this step.
       now: one step, [B, P] and [B].
     """
     terminated = now.terminated[:, None]
@@ -97,13 +94,13 @@ def before(xp: Any, after: Sequel, now: Recorded) -> tuple[Sequel, Sequel]:
 
 
 def _nothing_follows(xp: Any, waiting: Waiting) -> Sequel:
-    """What is known after the last step."""
+    """The successors seen from the last step."""
     return Sequel(xp.full_like(waiting.record, OPEN), xp.zeros_like(waiting.reward))
 
 
 def _links(xp: Any, played: Recorded, sequel: Sequel, first: Sequel, waiting: Waiting) -> Links:
-    """Puts together what was found; `first` is what follows the decisions made before the rollout."""
-    is_open = (played.record >= 0) & (sequel.following == OPEN)  # of each seat the last decision at most
+    """Assembles the links; `first` holds the successors of decisions before the rollout."""
+    is_open = (played.record >= 0) & (sequel.following == OPEN)  # at most the last decision of each seat
     some = xp.any(is_open, axis=0)
     newest = xp.sum(xp.where(is_open, played.record, 0), axis=0, dtype=xp.int32)
     since = xp.sum(xp.where(is_open, sequel.reward, xp.float32(0.0)), axis=0, dtype=xp.float32)
@@ -116,11 +113,11 @@ def _links(xp: Any, played: Recorded, sequel: Sequel, first: Sequel, waiting: Wa
 
 
 def link(played: Recorded, waiting: Waiting) -> Links:
-    """The links of a rollout, inside of a compiled program.
+    """Computes the links of a rollout, inside a compiled program.
 
     Args:
       played: [T, B, ...].
-      waiting: from the rollout before; records that are not there any more taken out.
+      waiting: pending records of the previous rollout, without those overwritten since.
     """
     first, sequel = jax.lax.scan(
         lambda after, now: before(jnp, after, now), _nothing_follows(jnp, waiting), played, reverse=True
@@ -129,7 +126,7 @@ def link(played: Recorded, waiting: Waiting) -> Links:
 
 
 def link_on_host(played: Recorded, waiting: Waiting) -> Links:
-    """`link` of NumPy arrays."""
+    """`link` for NumPy arrays."""
     steps = played.record.shape[0]
     after, found = _nothing_follows(np, waiting), []
     for t in reversed(range(steps)):
@@ -140,25 +137,25 @@ def link_on_host(played: Recorded, waiting: Waiting) -> Links:
 
 
 class Writing(NamedTuple):
-    """Where the decisions of a rollout go in a ring of records. S' = S, or 2 S with final observations behind them."""
+    """A plan for writing a rollout to a ring buffer. S' = S, or 2 S with final observations appended."""
 
-    record: Array  # i32[T, B, S'], NONE where there is nothing to keep
-    sequel: Sequel  # [T, B, S'], what follows them
-    waited: Array  # i32[B, P], the records that waited for this rollout and are not overwritten by it
-    closed: Sequel  # [B, P], what follows those; OPEN where they still wait
-    waiting: Waiting  # afterwards
-    count: Array  # i32[], records written
+    record: Array  # i32[T, B, S'], record numbers; NONE = not stored
+    sequel: Sequel  # [T, B, S'], their successors
+    waited: Array  # i32[B, P], earlier pending records that this rollout does not overwrite
+    closed: Sequel  # [B, P], their successors; OPEN where still pending
+    waiting: Waiting  # pending records afterwards
+    count: Array  # i32[], number of records written
 
 
 def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Waiting) -> Writing:
-    """Plans how a rollout is written.
+    """Plans the writing of a rollout.
 
     Args:
       xp: numpy or jax.numpy.
-      steps: [T, B, ...]; the learner's decisions are kept, and final observations in which the learner was asked.
-      head: i32[], the record that is written next.
-      capacity: of the ring.
-      waiting: from the rollout before.
+      steps: [T, B, ...]; stored are the learner's decisions, and final observations of seats held by the learner.
+      head: i32[], the record to write next.
+      capacity: of the ring buffer.
+      waiting: pending records of the previous rollout.
     """
     keep = own = steps.weight > 0.0
     asked, seats = own.shape[-1], waiting.record.shape[-1]
@@ -179,33 +176,33 @@ def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Wai
     played = Recorded(at_seat, steps.rewards, steps.terminated, steps.truncated, final)
     links = (link_on_host if xp is np else link)(played, waiting)
     following, reward = (xp.take_along_axis(leaf, steps.seat, axis=-1) for leaf in links.rollout)
-    if steps.final_observation is not None:  # nothing follows a final observation
+    if steps.final_observation is not None:  # final observations have no successor
         following = xp.concatenate([following, xp.full_like(following, LOST)], axis=-1)
         reward = xp.concatenate([reward, xp.zeros_like(reward)], axis=-1)
     return Writing(record, Sequel(following, reward), waiting.record, links.waited, links.waiting, count)
 
 
 def _by_seat(xp: Any, record: Array, seat: Array, seats: int) -> Array:
-    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
+    """Record numbers i32[..., S] of the seats i32[..., S] -> one column per seat, i32[..., P]."""
     there = seat[..., None] == xp.arange(seats)
     return xp.max(xp.where(there, record[..., None], NONE), axis=-2).astype(xp.int32)
 
 
 class Return(NamedTuple):
-    """A return over up to n own decisions, [N] each; the target is ``reward + discount * value(last)``."""
+    """n-step returns, [N] each; the target is ``reward + discount * value(last)``."""
 
     reward: Array  # f32, discounted
-    discount: Array  # f32, gamma to the power of the links followed; 0 if the game has ended by then
-    last: Array  # i32, the record on which it stands
+    discount: Array  # f32, gamma to the power of the links followed; 0 if the game has ended
+    last: Array  # i32, the record to bootstrap from
 
 
 def n_step(xp: Any, sequel: Callable[[Array], Sequel], records: Array, gamma: Array, steps: int) -> Return:
-    """Follows the links from some records.
+    """Computes n-step returns by following links.
 
     Args:
       xp: numpy or jax.numpy.
-      sequel: what follows some records, i32[N] -> `Sequel` [N].
-      records: i32[N], those to begin with.
+      sequel: record numbers i32[N] -> their successors [N].
+      records: i32[N], the first records.
       gamma: f32[], discount per own decision.
       steps: n.
     """

@@ -1,4 +1,4 @@
-"""One optimizer step of DQN, the same for compiled games and for games on the host."""
+"""One optimizer step of DQN, shared by compiled and host games."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights,
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
 
-# The numbers of Rainbow (https://arxiv.org/abs/1710.02298) that need no tuning.
+# Hyper-parameters of Rainbow (https://arxiv.org/abs/1710.02298) that need no tuning.
 PRIORITY_EPS = 1e-3  # added to every absolute error, so that no priority is 0
 MAX_GRAD_NORM = 10.0
 ADAM_EPS = 1.5e-4
 
 
 class DQNCoefs(NamedTuple):
-    """The numbers and schedules of the section `dqn` as they are in one update, f32[] each."""
+    """Coefficients of one update: the numbers and schedules of the section `dqn`, f32[] each."""
 
     alpha: jax.Array
     epsilon: jax.Array
@@ -35,16 +35,16 @@ class DQNCoefs(NamedTuple):
 
 @struct.dataclass
 class DQNLearner(Learner):
-    """What learns, with hyper-parameters as `Hyper`."""
+    """The learner state of DQN, with hyper-parameters as `Hyper`."""
 
-    target: Any  # an older copy of the parameters
+    target: Any  # parameters of the target network
     opt_state: optax.OptState
-    steps: jax.Array  # i32[], optimizer steps
-    ready: jax.Array  # bool[], there is enough to learn from
+    steps: jax.Array  # i32[], optimizer steps so far
+    ready: jax.Array  # bool[], `dqn.learning_starts` is reached
     replay: Any  # `device_replay.ReplayBuffer` or `host_replay.HostReplayBuffer`; None while a `HostLearning` holds it
 
     def on_device(self) -> DQNLearner:
-        """Without a replay buffer on the host."""
+        """The learner without a replay buffer on the host."""
         return self.replace(replay=None) if isinstance(self.replay, HostReplayBuffer) else self
 
 
@@ -52,7 +52,7 @@ class LearnSums(NamedTuple):
     """Sums over optimizer steps, f32[]."""
 
     loss: jax.Array
-    td_error: jax.Array  # mean absolute error of each batch
+    td_error: jax.Array  # mean absolute TD error of each batch
     q: jax.Array  # mean value of the actions taken, of each batch
     grad_norm: jax.Array
     grad_norm_clipped: jax.Array
@@ -60,7 +60,7 @@ class LearnSums(NamedTuple):
 
 
 def no_sums() -> LearnSums:
-    """Sums over nothing."""
+    """Zero sums, before the first step."""
     return LearnSums(*[jnp.float32(0.0)] * len(LearnSums._fields))
 
 
@@ -72,18 +72,18 @@ def optimise(
     batch: Transitions,
     key: jax.Array,
 ) -> tuple[DQNLearner, jax.Array, LearnSums]:
-    """One step on one batch.
+    """Takes one optimizer step on a batch.
 
     Args:
       network: a Q network.
       settings: the section `dqn`.
-      coefs: its numbers in this update.
+      coefs: coefficients of this update.
       learner: before the step.
       batch: N transitions.
-      key: a fast key; read by noisy layers only.
+      key: a fast key, for noisy layers.
 
     Returns:
-      The learner afterwards, the new priorities f32[N] of the transitions, and the metrics of this step.
+      The new learner, the new priorities f32[N] of the transitions, and the metrics of this step.
     """
     count = batch.action.shape[0]
     keys = jax.random.split(key, (3, count)) if network.noisy else None
@@ -105,6 +105,6 @@ def optimise(
         steps=jnp.float32(1.0),
     )
     priority = new_priority(parts.error, coefs.alpha, jnp.float32(PRIORITY_EPS))
-    # The trainer finds a diverged step by its loss; a replay buffer cannot hold a non-finite priority.
+    # The trainer detects divergence by the loss; priorities in the buffer must be finite.
     priority = jnp.where(jnp.isfinite(priority), priority, 1.0)
     return learner.replace(params=params, target=target, opt_state=opt_state, steps=steps), priority, sums

@@ -1,13 +1,13 @@
-"""One thread that uses the replay buffer and draws batches ahead of the learner.
+"""A thread that owns the replay buffer and prefetches batches for the learner (double buffering).
 
-Everything that is done to the buffer is done by this thread, in the order in which it was asked for, so nothing is ever
-read while it is written, and results do not depend on timing. In round r that order is
+All operations on the buffer run in this thread in the order of the requests, so that reads and writes never overlap and
+results do not depend on timing. In update r the order is
 
     push of rollout r, draw 0, draw 1, priorities of batch 0, draw 2, priorities of batch 1, draw 3, ...
 
-Batch k + 1 is drawn after the push of its round and after the priorities of batch k - 1, not of batch k: it is drawn
-while the device learns from batch k. Two rooms for batches suffice: the priorities of batch k tell that the device has
-done with it before its room is filled with batch k + 2.
+Batch k + 1 is sampled after the priorities of batch k - 1 are written, while the device learns from batch k. Two batch
+buffers suffice: the priorities of batch k imply that the device has finished with it before its buffer is filled with
+batch k + 2.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.host_replay import Drawn, HostReplay
 from jaxrl.algorithms.dqn.loss import Transitions
 
-AHEAD = 2  # batches that are asked for before the first is learnt from
+AHEAD = 2  # batches requested before the first optimizer step
 
 
 class Prefetcher:
-    """The thread, which runs within a `with` block."""
+    """The prefetching thread, which runs within a `with` block."""
 
     def __init__(self, replay: HostReplay, timers: Any):
         """Starts nothing.
 
         Args:
-          replay: used by the thread alone within the block.
-          timers: `replay_sample` counts the draws, `backward` the wait for the device.
+          replay: used only by the thread within the block.
+          timers: `replay_sample` counts sampling, `backward` the wait for the device.
         """
         self.replay, self._timers = replay, timers
         self._rooms = [replay.room() for _ in range(AHEAD)]
@@ -46,11 +46,11 @@ class Prefetcher:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends the thread when it has done what it was asked for."""
+        """Ends the thread after all requests are done."""
         self._thread.shutdown()
 
     def push(self, steps: Transition) -> bool:
-        """Adds a rollout; returns whether there is enough to learn from."""
+        """Adds a rollout. Returns whether learning can start."""
         return self._thread.submit(self._push, steps).result()
 
     def _push(self, steps: Transition) -> bool:
@@ -61,12 +61,12 @@ class Prefetcher:
         """Learns from `count` batches.
 
         Args:
-          first: number of the first one in the whole training.
+          first: number of the first batch, counted over the whole training.
           count: at least 1.
-          learn: (k, batch k of the round) -> the new priorities f32[n], which need not be computed yet.
+          learn: (k, batch k of this update) -> the new priorities f32[n], possibly still being computed.
 
         Raises:
-          Exception: of a draw or of `learn`.
+          Exception: raised by sampling or by `learn`.
         """
         drawn = [self._thread.submit(self._draw, first + k, self._rooms[k % AHEAD]) for k in range(min(AHEAD, count))]
         updates: list[Future] = []
@@ -83,13 +83,13 @@ class Prefetcher:
             self._timers.add_ns("replay_sample", nanoseconds)
 
     def _draw(self, number: int, room: Drawn) -> tuple[Drawn, int]:
-        """The batch, and the time of the draw in ns."""
+        """Samples a batch. Returns it and the time taken in ns."""
         start = time.perf_counter_ns()
         self.replay.sample(number, room)
         return room, time.perf_counter_ns() - start
 
     def _update(self, room: Drawn, priority: Any) -> tuple[int, int]:
-        """Times in ns: of the wait for the priorities, and of writing them."""
+        """Writes new priorities. Returns times in ns: of waiting for them and of writing."""
         start = time.perf_counter_ns()
         found = np.asarray(priority)
         there = time.perf_counter_ns()

@@ -14,7 +14,7 @@ from jaxrl.networks.factory import NOISE, HeadKind
 
 
 def heads_of(dqn: DQNConfig) -> HeadKind:
-    """The heads of a Q network as configured."""
+    """The configured heads of a Q network."""
     noisy = dqn.exploration == "noisy"
     make = functools.partial(QHeads, noisy=noisy)
 
@@ -26,13 +26,13 @@ def heads_of(dqn: DQNConfig) -> HeadKind:
 
 
 class NoisyDense(nn.Module):
-    """A dense layer whose weights are random, with learnt means and sizes (https://arxiv.org/abs/1706.10295).
+    """A noisy dense layer: weights with learnt means and standard deviations (https://arxiv.org/abs/1706.10295).
 
-    The noise is factorised: one number for each input and each output, drawn again for every decision.
+    The noise is factorised, one number per input and per output, and resampled for every decision.
 
     Attributes:
       features: width of the output.
-      sigma: first size of the noise, divided by the root of the number of inputs.
+      sigma: initial scale of the noise, divided by the root of the number of inputs.
     """
 
     features: int
@@ -40,7 +40,7 @@ class NoisyDense(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        """f32[..., I] -> f32[..., features]."""
+        """Applies the layer: f32[..., I] -> f32[..., features]."""
         inputs = x.shape[-1]
         bound = float(inputs) ** -0.5
 
@@ -58,18 +58,18 @@ class NoisyDense(nn.Module):
         noise = jax.random.normal(self.make_rng(NOISE), (inputs + self.features,))
         noise = jnp.sign(noise) * jnp.sqrt(jnp.abs(noise))
         into, out = noise[:inputs], noise[inputs:]
-        # (x * into) @ size is x @ (size * outer(into, out)) without ever making that matrix for every decision.
+        # (x * into) @ size is x @ (size * outer(into, out)), without building that matrix for every decision.
         return y + ((x * into) @ kernel_size + bias_size) * out
 
 
 class QHeads(nn.Module):
-    """Advantages and value of one torso vector, always in float32; what becomes of them is `combine`'s.
+    """Dueling heads on a torso vector, always in float32; `combine` computes the action values.
 
-    Two streams with a hidden layer each, as wide as the torso (https://arxiv.org/abs/1511.06581).
+    Two streams, each with a hidden layer as wide as the torso (https://arxiv.org/abs/1511.06581).
 
     Attributes:
       num_actions: A.
-      noisy: layers with noise of learnt size instead of plain ones.
+      noisy: use noisy layers instead of plain ones.
     """
 
     num_actions: int
@@ -77,8 +77,8 @@ class QHeads(nn.Module):
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> advantages f32[..., A], value f32[...]; with a vector for each option, [..., A, D], the
-        advantages are of those, one by one."""
+        """[..., H] -> advantages f32[..., A], value f32[...]; given option vectors [..., A, D], each advantage is
+        computed from its option."""
         torso = torso.astype(jnp.float32)
         choices = torso if options is None else options.astype(jnp.float32)
         choices = nn.relu(self._dense(choices.shape[-1], "advantage_hidden")(choices))
@@ -93,10 +93,10 @@ class QHeads(nn.Module):
 
 
 def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
-    """Action values f32[..., A] from both streams.
+    """Combines both streams into action values f32[..., A].
 
-    The mean advantage that is taken off is that of the legal actions: an illegal action, whose advantage nothing ever
-    teaches, must not move the values of the others.
+    The mean advantage is taken over the legal actions: advantages of illegal actions are never trained and must not
+    affect the other values.
 
     Args:
       advantage: f32[..., A].
