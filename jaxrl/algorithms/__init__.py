@@ -1,1 +1,1 @@
-"""What learns: one folder for each algorithm, all behind the protocol of `base`."""
+"""The learning algorithms: one folder each, all behind the protocol in `base`."""

@@ -1,8 +1,8 @@
-"""The protocol between an algorithm and the two loops, and what passes between them.
+"""The protocol between an algorithm and the two loops, and the data structures that they exchange.
 
-A loop plays games with `Algorithm.act`, puts what happened into a `Rollout` and hands that to `Algorithm.learn`. It
-knows no algorithm; an algorithm knows nothing of loops, threads or devices, but that its `learn` runs inside a mesh
-whose axis `AXIS` spreads the lanes: what is summed over decisions is summed over it too (`across_devices`).
+A loop plays games with `Algorithm.act`, collects the transitions in a `Rollout` and passes it to `Algorithm.learn`. The
+loop is independent of the algorithm, and the algorithm of loops, threads and devices, except that `learn` runs inside a
+mesh whose axis `AXIS` shards the lanes: sums over decisions must also be summed over this axis (`across_devices`).
 
 Shape letters: T steps, B lanes (of one device inside the mesh), P seats, S decisions per step (1 in a turn-based game,
 P in a simultaneous one), A actions, W mask words, C chunks of `Algorithm.sequence` steps.
@@ -29,11 +29,11 @@ from jaxrl_envs.shared import options
 from jaxrl_envs.shared.errors import UserError
 
 AXIS = "env"
-Array = Any  # of jax, or of NumPy while a rollout is on the host
+Array = Any  # jax.Array, or np.ndarray while a rollout is on the host
 
 
 class Asked(NamedTuple):
-    """What a seat is asked; with leading axes for several."""
+    """The question to a seat: observation and legal actions. Leading axes batch several."""
 
     observation: Any  # packed
     mask: Array  # bool[A]
@@ -41,49 +41,49 @@ class Asked(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What it answers."""
+    """A seat's answer to an `Asked`."""
 
     action: Array  # i32[]
-    log_prob: Array  # f32[], of the distribution that the action was drawn from; 0 if the algorithm reads none
-    value: Array  # f32[], likewise
-    memory: Memory  # of the seat, from now on
+    log_prob: Array  # f32[], under the distribution the action was drawn from; 0 if the algorithm does not use it
+    value: Array  # f32[]; 0 if the algorithm does not use it
+    memory: Memory  # the seat's new recurrent state
 
 
 class Transition(NamedTuple):
-    """One step of one lane; a rollout adds the leading axes [T, B]."""
+    """One step of one lane; rollouts add the leading axes [T, B]."""
 
-    observation: Any  # [S, ...], packed, of the seats asked
+    observation: Any  # [S, ...], packed, of the acting seats
     mask: Array  # u32[S, W]; bool[S, A] while the rollout is still on the host
     action: Array  # i32[S]
     log_prob: Array  # f32[S]
     value: Array  # f32[S]
     seat: Array  # i32[S]
     weight: Array  # f32[S], 1 = the learner's decision, 0 = an opponent's
-    rewards: Array  # f32[P], up to the lane's next question
+    rewards: Array  # f32[P], earned until the lane's next decision
     terminated: Array  # bool[]
     truncated: Array  # bool[]
-    final_observation: Any  # [S, ...], of the state that the step led to, if that was the last; None: never truncated
-    final_seat: Array  # i32[S], asked in it
-    final_weight: Array  # f32[S], 1 = the learner is asked in it
-    privileged: Any = None  # [S, ...], what the seats asked cannot see, with `Algorithm.privileged`
-    final_privileged: Any = None  # [S, ...], of the final observation; None: never truncated
-    came_true: Any = None  # a `CameTrue` [P] of the goals that the step settled, with `Algorithm.hindsight`
+    final_observation: Any  # [S, ...], of the state in which the game ended; None if games are never truncated
+    final_seat: Array  # i32[S], the seats of the final observation
+    final_weight: Array  # f32[S], 1 = the learner holds that seat
+    privileged: Any = None  # [S, ...], what is hidden from the acting seats, with `Algorithm.privileged`
+    final_privileged: Any = None  # [S, ...], at the final observation; None if games are never truncated
+    came_true: Any = None  # a `CameTrue` [P] of the goals settled by the step, with `Algorithm.hindsight`
 
     @property
     def over(self) -> jax.Array:
-        """bool[]: the step ended the game."""
+        """bool[]: whether the step ended the game."""
         return self.terminated | self.truncated
 
 
 class Rollout(NamedTuple):
-    """What was played."""
+    """T steps of B lanes, and where they were cut."""
 
     steps: Transition  # [T, B, ...]
-    memory: Memory  # [C, B, P, ...], of the seats at the beginning of every chunk
-    last: Asked  # [B, S, ...], asked after the last step
-    last_memory: Memory  # [B, P, ...], then
-    policy: Any  # that played, see `Algorithm.policy`
-    last_privileged: Any = None  # [B, S, ...], beside `last`, with `Algorithm.privileged`
+    memory: Memory  # [C, B, P, ...], recurrent states at the start of every chunk
+    last: Asked  # [B, S, ...], the questions after the last step
+    last_memory: Memory  # [B, P, ...], recurrent states after the last step
+    policy: Any  # the behaviour policy, see `Algorithm.policy`
+    last_privileged: Any = None  # [B, S, ...], belongs to `last`, with `Algorithm.privileged`
 
 
 AVERAGE = "average"  # among `Learner.copies`: of the parameters over time
@@ -92,7 +92,7 @@ ANCHOR = "anchor"  # and those that the run began with
 
 @struct.dataclass
 class Learner:
-    """What learns. An algorithm adds leaves of its own; loops read these and carry the rest."""
+    """The learner state. Algorithms add leaves of their own, which the loops carry along unread."""
 
     params: Any  # of the network: all that a player needs
     hyper: Any  # traced hyper-parameters; a resumed run takes them from its configuration
@@ -101,58 +101,58 @@ class Learner:
     what evaluations, matches and exports play with."""
 
     def on_device(self) -> Any:
-        """The learner without what lives on the host, such as a replay buffer there."""
+        """The learner without the parts that live on the host, such as a replay buffer."""
         return self
 
     def begin_with(self, params: Any) -> Any:
-        """The learner as it begins with these parameters."""
+        """The learner started from these parameters: all target parameters are equal to them."""
         return self.replace(params=params, copies=dict.fromkeys(self.copies, params))
 
     def played(self, *, average: bool) -> Any:
-        """The parameters that matches are played with: the average if it is wanted and kept, else those that learn."""
+        """The parameters to play matches with: the average if `average` and if it is kept, else the current ones."""
         return self.copies.get(AVERAGE, self.params) if average else self.params
 
 
 @struct.dataclass
 class Policy:
-    """What acting reads of a learner; an algorithm may add leaves."""
+    """The part of a learner that acting reads; algorithms may add leaves."""
 
     params: Any
 
 
 class HostLearning(abc.ABC):
-    """`Algorithm.learn` for rollouts that stay on the host, with a part of the learner that lives there too."""
+    """`Algorithm.learn` for algorithms that keep the rollouts and a part of the learner on the host."""
 
     @abc.abstractmethod
     def load(self, learner: Any, key: jax.Array) -> None:
-        """Takes over the host's part of a learner, an empty one if it has none; `key` is the training's, typed."""
+        """Loads the host part of a learner (an empty one if absent); `key` is the training's typed key."""
 
     @abc.abstractmethod
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
-        """As `Algorithm.learn`, of `Learner.on_device`; the rollout's arrays are NumPy's and valid during the call."""
+        """Like `Algorithm.learn` of `Learner.on_device`; the rollout's NumPy arrays are valid during the call only."""
 
     @abc.abstractmethod
     def save(self, learner: Any) -> Any:
-        """The learner with the host's part as it is now, as checkpoints hold it; before `load` with its shapes."""
+        """The learner with the current host part, as checkpoints hold it; before `load` with its shapes."""
 
 
 class Algorithm(abc.ABC):
-    """One way to learn, for one configuration and one game.
+    """A learning algorithm for one configuration and one game.
 
     Attributes:
-      network: what decides.
-      sequence: steps of a chunk: rollouts keep the memory of all seats at the beginning of each.
-      discount: of the network's values, for each decision of a seat.
-      networks: how many make up `network`; what trains others than by an algorithm knows one.
-      by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
-      headline: what the progress line shows of the metrics, label -> tag.
-      privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
-      believe: (what a checkpoint holds of the belief, observation) -> f32[N, H], the odds of who holds what
-        (`jaxrl_envs.shared.card_beliefs`), if it learns that; else None.
-      hindsight: rollouts of a compiled game also hold the goals that came true (`Env.came_true`).
-      grows_with: configuration keys that its learner's memory is proportional to.
-      many_devices: whether `learn` may run on more than one.
-      forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
+      network: the policy and value network, or Q network.
+      sequence: steps of a chunk; rollouts hold the recurrent states of all seats at the start of each chunk.
+      discount: of the network's values, per own decision of a seat.
+      networks: number of networks that make up `network`; supervised training works with one only.
+      by_value: the network's "logits" are action values, so players act greedily and never sample.
+      headline: metrics shown in the progress line, label -> tag.
+      privileged: whether rollouts of a compiled game also hold what is hidden from the acting seats (`Env.privileged`).
+      believe: (belief as stored in a checkpoint, observation) -> f32[N, H], the odds of who holds what
+        (`jaxrl_envs.shared.card_beliefs`); None if no belief is learnt.
+      hindsight: whether rollouts of a compiled game also hold the goals that came true (`Env.came_true`).
+      grows_with: configuration keys that the learner's memory consumption is proportional to.
+      many_devices: whether `learn` may run on several devices.
+      forwards: forward passes per backward pass, for the counters of `sebulba.profile`.
     """
 
     networks: ClassVar[int] = 1
@@ -169,7 +169,7 @@ class Algorithm(abc.ABC):
     forwards: int = 1
 
     def __init__(self, config: Config, env: Env):
-        """Compiles nothing. Subclasses make the network.
+        """Compiles nothing; subclasses create the network.
 
         Raises:
           UserError: something in the configuration does not fit the algorithm or the game.
@@ -177,76 +177,76 @@ class Algorithm(abc.ABC):
         self.config, self.env = config, env
 
     def own_section(self, default: Any) -> Any:
-        """The settings of an algorithm that is not one of ours: a dataclass like `default` from the configuration's
-        section `algorithm`.
+        """Settings of a user's own algorithm: a dataclass like `default`, read from the section `algorithm` of the
+        configuration.
 
         Raises:
-          UserError: a key that it has not, or a value that does not fit.
+          UserError: an unknown key, or a value of the wrong type or range.
         """
         return options.build(default, self.config.algorithm, options.Place(path="algorithm"))
 
-    # ---- what an algorithm supplies -----------------------------------------------------------------------------
+    # ---- required -----------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
-        """A `Learner` before the first update, from a typed key; pure."""
+        """The `Learner` before the first update, from a typed key; pure."""
 
     @abc.abstractmethod
     def hyper(self) -> Any:
-        """The traced hyper-parameters of the configuration, as `init` puts them into the learner."""
+        """The traced hyper-parameters of the configuration, as `init` stores them in the learner."""
 
     def progress(self, learner: Any, number: jax.Array) -> jax.Array:
-        """f32[], how far the training is: 0 at its first update, 1 at its last; pure. Always 1 for an algorithm whose
-        hyper-parameters are no `Hyper`, which alone knows."""
+        """f32[], training progress: 0 at the first update, 1 at the last; pure. Always 1 for algorithms whose
+        hyper-parameters are not a `Hyper`."""
         return learner.hyper.progress(number) if isinstance(learner.hyper, Hyper) else jnp.float32(1.0)
 
     def policy(self, learner: Any, number: jax.Array) -> Any:
-        """What rollout `number` (i32[]) is played with, a `Policy`; pure."""
+        """The behaviour policy (`Policy`) for rollout `number` (i32[]); pure."""
         del number
         return Policy(params=learner.params)
 
     @abc.abstractmethod
     def act(self, policy: Any, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
-        """The answer of one seat; pure, vmap it. A frozen opponent acts by it too, with other `params`.
+        """Chooses an action for one seat; pure, to be vmapped. Frozen opponents use it too, with their own `params`.
 
         Args:
           policy: from `policy`.
-          asked: one question.
-          memory: of the seat.
-          key: typed, of this decision.
+          asked: one question, without leading axes.
+          memory: recurrent state of the seat.
+          key: typed key of this decision.
         """
 
     @abc.abstractmethod
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
-        """One update; pure, inside the mesh.
+        """Performs one update; pure, runs inside the mesh.
 
         Args:
           learner: replicated over the devices.
-          rollout: this device's share of the lanes.
-          key: a fast key (`jaxrl_envs.shared.prng`) of this update, the same on all devices.
-          number: i32[], of this update.
+          rollout: this device's shard of the lanes.
+          key: a fast key (`jaxrl_envs.shared.prng`) of this update, equal on all devices.
+          number: i32[], number of this update.
 
         Returns:
-          The learner afterwards and the metrics, both equal on all devices.
+          The new learner and the metrics, both equal on all devices.
         """
 
-    # ---- what comes of it ---------------------------------------------------------------------------------------
+    # ---- the trained player -------------------------------------------------------------------------------------
 
     def player(self, name: str, params: Any, *, greedy: bool) -> Player:
-        """What it trains, in matches.
+        """The trained policy as a player in matches.
 
         Args:
           name, params: see `Player`.
-          greedy: the best action instead of a sampled one; where there are only values it always is.
+          greedy: take the best action instead of sampling; always so with `by_value`.
         """
         player = network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
         odds = None if self.by_value else player.odds  # values are no probabilities
         return dataclasses.replace(player, odds=odds, discount=self.discount)
 
-    # ---- what it may refine -------------------------------------------------------------------------------------
+    # ---- optional -----------------------------------------------------------------------------------------------
 
     def host_learning(self, timers: Any) -> HostLearning | None:
-        """How it learns from games on the host, where `learn` in one compiled program is not the way.
+        """How the algorithm learns from host games, or None to run `learn` as one compiled program.
 
         Args:
           timers: counters of the run (`jaxrl.training.timers.Timers`).
@@ -255,24 +255,24 @@ class Algorithm(abc.ABC):
         return None
 
     def saved(self, learner: Any) -> Any:
-        """The part of a learner that checkpoints hold; pure, also of shapes."""
+        """The part of a learner that checkpoints hold; pure, also accepts shapes."""
         return learner
 
     def restored(self, learner: Any) -> Any:
-        """A learner to train on with, from what `saved` has left of it."""
+        """The learner to continue training with, rebuilt from the result of `saved`."""
         return learner
 
     def carried(self, learner: Any, new: Any) -> Any:
-        """What a stage of a curriculum begins with: the learner of the stage before; `new` is what `init` gives in this
-        one, where all games are new. Pure, also of shapes."""
+        """The learner at the start of a curriculum stage: by default that of the previous stage. `new` is a fresh
+        learner of this stage, in which all games start over. Pure, also accepts shapes."""
         del new
         return learner
 
     def best_response(self, config: Config) -> Config:
-        """The configuration with which `jaxrl exploit` trains against a frozen policy of `config`.
+        """The configuration for training a best response to a frozen policy of `config` (`jaxrl exploit`).
 
         Raises:
-          UserError: the algorithm cannot.
+          UserError: the algorithm does not support it.
         """
         raise UserError(f"best responses cannot be trained with train.algorithm {config.train.algorithm}.")
 
@@ -283,12 +283,12 @@ def across_devices(tree: Any) -> Any:
 
 
 def with_normaliser(network: Network, params: Any, steps: Transition, total: Callable[[Any], Any]) -> Any:
-    """The parameters after their normaliser, if they have one, has seen the learner's decisions of a rollout.
+    """Updates the normaliser statistics in `params`, if the network has any, with the learner's decisions.
 
     Args:
-      network, params: that have learnt from it.
-      steps: [T, B, ...].
-      total: sums over all devices: `across_devices`, or the identity outside of the mesh.
+      network, params: after learning from the rollout.
+      steps: [T, B, ...], of the rollout.
+      total: sums over all devices: `across_devices`, or the identity outside the mesh.
     """
     if network.normaliser is None:
         return params
@@ -302,13 +302,13 @@ def local_numbers(count: int) -> jax.Array:
 
 
 def memory_of(memory: Memory, seat: jax.Array) -> Memory:
-    """The memories [S, ...] of the seats asked (i32[S]), from those of all seats [P, ...]."""
+    """Recurrent states [S, ...] of the acting seats (i32[S]), from those of all seats [P, ...]."""
     return jax.tree.map(lambda leaf: leaf[seat], memory)
 
 
 def remember(memory: Memory, seat: jax.Array, new: Memory, over: jax.Array | None = None) -> Memory:
-    """The memories [P, ...] of a lane after its seats asked (i32[S]) have new ones [S, ...]; all of them are cleared
-    where the game is over (bool[])."""
+    """Writes the new recurrent states [S, ...] of the acting seats (i32[S]) into those of a lane [P, ...]; clears them
+    all where the game is over (bool[])."""
 
     def put(leaf: jax.Array, fresh: jax.Array) -> jax.Array:
         here = seat[:, None] == jnp.arange(leaf.shape[0])  # bool[S, P]
@@ -320,5 +320,5 @@ def remember(memory: Memory, seat: jax.Array, new: Memory, over: jax.Array | Non
 
 
 def cleared(memory: Memory, over: jax.Array) -> Memory:
-    """The memories with those of lanes [B, ...] cleared where a game begins (bool[B])."""
+    """Recurrent states [B, ...], cleared in the lanes where a game begins (bool[B])."""
     return jax.tree.map(lambda leaf: jnp.where(over.reshape(-1, *[1] * (leaf.ndim - 1)), 0, leaf), memory)

@@ -1,10 +1,11 @@
 """Seat-wise generalized advantage estimation for any number of seats.
 
-GAE (Schulman et al. 2016, https://arxiv.org/abs/1506.02438) assumes that every step is the learner's decision. Here a
-seat acts now and then, and rewards reach it in between. Each seat gets its own sequence of decisions; whatever it earns
-from one decision up to its next one belongs to the former, and the discount is applied once per own decision.
+GAE (Schulman et al. 2016, https://arxiv.org/abs/1506.02438) assumes that one agent
+acts in every step. Here a seat acts only in some steps and also receives rewards in the others. Each seat therefore has
+its own sequence of decisions: the rewards between one decision and the seat's next are credited to the former, and the
+discount is applied once per own decision.
 
-Time indices (two seats; `v` is the value that the acting seat expects, `r` what both seats earn by the step):
+Time indices (two seats; `v` is the value estimate of the acting seat, `r` the rewards of both seats):
 
     t            0        1        2        3        4 = T
     acts       seat 0   seat 1   seat 0   seat 1   seat 0
@@ -15,19 +16,19 @@ Time indices (two seats; `v` is the value that the acting seat expects, `r` what
     seat 0:  delta[0] = (r[0] + r[1]) + gamma v[2]       - v[0]
              delta[2] = (r[2] + r[3]) + gamma last_value - v[2]
     seat 1:  delta[1] = (r[1] + r[2]) + gamma v[3]       - v[1]
-             t = 3: what follows is unknown, weight 0; only its value is used, by t = 1
+             t = 3: its successor is unknown, so it is not valid; only its value is used, by t = 1
 
-If e[t] is a termination, nothing follows. If it is a truncation, the seat asked in the final observation continues with
-the value of that observation, and the last decisions of all others are unknown.
+At a termination the bootstrapped value is 0. At a truncation the seat of the final observation bootstraps from the
+value of that observation; the last decisions of the other seats are not valid.
 
-Where other parameters played than those that learn, V-trace (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561)
-weighs every decision k of a seat by the ratio w[k] of its probabilities, learning to playing, cut off at rho or 1:
+For off-policy rollouts, V-trace (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561) weights every decision k of a
+seat by its importance ratio w[k] (learning policy over behaviour policy), truncated at rho or 1:
 
     value_error[k] = min(w[k], rho) delta[k] + gamma lambda min(w[k], 1) value_error[k + 1]
     advantage[k]   =                delta[k] + gamma lambda              value_error[k + 1]
 
-The value should predict value + value_error. The advantage leaves the decision itself unweighted, because the ratio in
-the loss of PPO does that. With all w = 1 both are those of GAE.
+The value target is value + value_error. The advantage does not include the weight of the decision itself, because the
+ratio in the PPO loss does. With all w = 1 both equal those of GAE.
 """
 
 from __future__ import annotations
@@ -40,36 +41,36 @@ import jax.numpy as jnp
 
 
 class Steps(NamedTuple):
-    """What the estimator reads of each step, one column per seat."""
+    """Inputs of the estimator for each step, one column per seat."""
 
-    acting: jax.Array  # bool[T, B, P], the seat decided in this step
-    value: jax.Array  # f32[T, B, P], its value then; ignored where it did not act
+    acting: jax.Array  # bool[T, B, P], the seat acts in this step
+    value: jax.Array  # f32[T, B, P], value estimate; ignored where the seat does not act
     rewards: jax.Array  # f32[T, B, P]
     terminated: jax.Array  # bool[T, B]
     truncated: jax.Array  # bool[T, B]
-    final_acting: jax.Array  # bool[T, B, P], the seat asked in the final observation; read where truncated
-    final_value: jax.Array  # f32[T, B, P], its value there; read where truncated
+    final_acting: jax.Array  # bool[T, B, P], the seat of the final observation; read where truncated
+    final_value: jax.Array  # f32[T, B, P], value of the final observation; read where truncated
 
 
 class Trajectory(NamedTuple):
-    """The steps of a rollout and where it was cut."""
+    """The steps of a rollout and the values to bootstrap from at its end."""
 
     steps: Steps
-    last_acting: jax.Array  # bool[B, P], the seat asked after the last step
-    last_value: jax.Array  # f32[B, P], its value then
+    last_acting: jax.Array  # bool[B, P], the seat to act after the last step
+    last_value: jax.Array  # f32[B, P], its value
 
 
 class _Carry(NamedTuple):
-    """Per seat, what follows the step in hand."""
+    """Carry of the backward scan, per seat."""
 
-    next_value: jax.Array  # f32[B, P], value of the seat's next decision, or of where its sequence is cut
+    next_value: jax.Array  # f32[B, P], value of the seat's next decision, or bootstrapped value at the cut
     next_advantage: jax.Array  # f32[B, P]
-    pending: jax.Array  # f32[B, P], rewards since the step in hand
-    valid: jax.Array  # bool[B, P], the seat's next decision, cut or end has been seen
+    pending: jax.Array  # f32[B, P], rewards from the current step until that decision
+    valid: jax.Array  # bool[B, P], whether that decision, a bootstrapped value or the end of the game is known
 
 
 def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Advantages of all decisions.
+    """Computes the advantages of all decisions (GAE).
 
     Args:
       trajectory: see `Trajectory`.
@@ -77,8 +78,8 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
       gae_lambda: f32[].
 
     Returns:
-      advantage f32[T, B, P] and valid bool[T, B, P]: True where a seat decided and what follows is known. The
-      advantage is 0 elsewhere. ``advantage + value`` is the return that the value function should predict.
+      advantage f32[T, B, P] and valid bool[T, B, P]: True where a seat acts and its successor is known. The
+      advantage is 0 elsewhere. ``advantage + value`` is the value target.
     """
 
     def step(carry: _Carry, now: Steps) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
@@ -90,22 +91,22 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
 
 
 class Corrected(NamedTuple):
-    """What V-trace makes of a rollout; 0 or False where a seat did not act."""
+    """Results of V-trace; 0 or False where a seat does not act."""
 
     advantage: jax.Array  # f32[T, B, P], for the policy
-    value_error: jax.Array  # f32[T, B, P]; value + value_error is what the value function should predict
-    valid: jax.Array  # bool[T, B, P], the seat decided and what follows is known
+    value_error: jax.Array  # f32[T, B, P]; value + value_error is the value target
+    valid: jax.Array  # bool[T, B, P], the seat acts and its successor is known
 
 
 def vtrace(
     trajectory: Trajectory, ratio: jax.Array, rho_clip: jax.Array | float, gamma: jax.Array, gae_lambda: jax.Array
 ) -> Corrected:
-    """Advantages and targets of all decisions under other parameters than those that played.
+    """Computes off-policy advantages and value targets of all decisions (V-trace).
 
     Args:
-      trajectory: with the values that the learning parameters expect.
-      ratio: f32[T, B, P], probability of the decision, learning to playing; not read where the seat did not act.
-      rho_clip: f32[], the largest weight of a decision; a trace is cut at 1.
+      trajectory: with value estimates of the learning policy.
+      ratio: f32[T, B, P], importance ratios, learning over behaviour policy; not read where the seat does not act.
+      rho_clip: f32[], truncation of the importance weights; trace coefficients are truncated at 1.
       gamma: f32[], discount per own decision.
       gae_lambda: f32[].
     """
@@ -127,7 +128,7 @@ class _Weights(NamedTuple):
 
 
 def _after(trajectory: Trajectory) -> _Carry:
-    """What follows the last step."""
+    """The carry after the last step."""
     steps = trajectory.steps
     chex.assert_rank(steps.acting, 3)
     chex.assert_shape([steps.terminated, steps.truncated], steps.acting.shape[:2])
@@ -147,7 +148,7 @@ def _after(trajectory: Trajectory) -> _Carry:
 def _backward(
     carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array, weights: _Weights | None = None
 ) -> tuple[_Carry, Corrected]:
-    """One step back in time for all seats; `now` holds arrays [B, P] and [B]. Without weights all of them are 1."""
+    """One backward step for all seats; `now` holds arrays [B, P] and [B]. Without weights, all weights are 1."""
     terminated, truncated = now.terminated[:, None], now.truncated[:, None]
     over = terminated | truncated
     cut = truncated & ~terminated & now.final_acting

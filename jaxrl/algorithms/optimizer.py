@@ -1,7 +1,7 @@
-"""The optimizers by name, as optax chains behind a clip by global norm.
+"""The optimizers by name, as optax chains with global-norm clipping.
 
-An update builds its chain from traced hyper-parameters, f32[] of `schedule.Hyper`. So they live in one place of the
-training state, and `optax.inject_hyperparams`, which would keep a second copy in the optimizer's, is not needed.
+Each update builds its chain from traced hyper-parameters, f32[] of `schedule.Hyper`. They are stored once in the
+training state; `optax.inject_hyperparams` would keep a second copy in the optimizer state.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from jaxrl.networks.factory import is_statistics
 
 Params = Any
 OPTIMIZERS = ("adam", "adamw", "muon")
-WEIGHT_DECAY = 1e-4  # of adamw, times the step size; of matrices, not of biases
-MUON_RMS = 0.2  # of muon's updates, that of Adam's: one step size serves both (https://arxiv.org/abs/2502.16982)
+WEIGHT_DECAY = 1e-4  # of adamw, times the learning rate; applied to matrices, not to biases
+MUON_RMS = 0.2  # of muon's updates, as large as Adam's: one learning rate fits both (https://arxiv.org/abs/2502.16982)
 
 
 class GradientNorms(NamedTuple):
@@ -32,14 +32,14 @@ class GradientNorms(NamedTuple):
 def make_optimizer(
     name: str, learning_rate: Any, max_grad_norm: Any, eps: float = 1e-8
 ) -> optax.GradientTransformationExtraArgs:
-    """The optimizer of this name; the form of its state depends on the name alone.
+    """Builds the optimizer of this name; the structure of its state depends on the name alone.
 
     Args:
       name: adam (Kingma & Ba 2015, https://arxiv.org/abs/1412.6980), adamw (https://arxiv.org/abs/1711.05101) or muon
-        (https://kellerjordan.github.io/posts/muon), which takes the hidden matrices and leaves the rest to Adam.
+        (https://kellerjordan.github.io/posts/muon), which updates the hidden matrices; Adam updates the rest.
       learning_rate: f32[].
       max_grad_norm: f32[], gradients are scaled down to this global norm.
-      eps: of Adam.
+      eps: Adam's epsilon.
     """
     if name == "muon":
         rule = contrib.muon(
@@ -53,33 +53,33 @@ def make_optimizer(
 
 
 def init(params: Params, name: str = "adam") -> optax.OptState:
-    """The state of an optimizer before its first step."""
+    """The initial state of the optimizer `name`."""
     return make_optimizer(name, 0.0, 1.0).init(params)
 
 
 def apply(
     optimizer: optax.GradientTransformation, params: Params, opt_state: optax.OptState, gradient: Params
 ) -> tuple[Params, optax.OptState]:
-    """One step of `optimizer`."""
+    """Applies one step of `optimizer`."""
     chex.assert_trees_all_equal_shapes_and_dtypes(params, gradient)
     updates, opt_state = optimizer.update(gradient, opt_state, params)
     return optax.apply_updates(params, updates), opt_state
 
 
 def gradient_norms(gradient: Params, max_grad_norm: Any) -> GradientNorms:
-    """The global norm of `gradient`, and that after the clip of the optimizer."""
+    """The global norms of `gradient` before and after clipping."""
     norm = optax.tree.norm(gradient)
     return GradientNorms(raw=norm, clipped=jnp.minimum(norm, max_grad_norm))
 
 
 def _matrices(params: Params) -> Any:
-    """Which leaves adamw decays."""
+    """True for the leaves to which adamw applies weight decay."""
     return jax.tree_util.tree_map_with_path(lambda path, leaf: leaf.ndim > 1 and not is_statistics(path), params)
 
 
 def _hidden_matrices(params: Params) -> Any:
-    """`MuonDimensionNumbers` of the leaves that muon takes, None of those that it leaves to Adam: the heads and all
-    that is no matrix."""
+    """`MuonDimensionNumbers` for the leaves updated by muon, None for those updated by Adam: the heads and all leaves
+    that are not matrices."""
 
     def of(path: Any, leaf: Any) -> contrib.MuonDimensionNumbers | None:
         head = any(getattr(step, "key", None) == "heads" for step in path)

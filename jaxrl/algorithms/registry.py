@@ -1,4 +1,4 @@
-"""The algorithms by name: the one list to add a new one to."""
+"""The registry of algorithms by name; a new algorithm adds one line here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALGORITHMS = {
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """The class of an algorithm: of the list, or one of a user's own as "package.module:Class".
+    """The class of an algorithm: a registered name, or a user's own as "package.module:Class".
 
     Raises:
       UserError: there is no such algorithm, or the class is not an `Algorithm`.
@@ -34,14 +34,14 @@ def find_algorithm(name: str) -> type[Algorithm]:
 
 
 def check_one_network(name: str, verb: str) -> None:
-    """Raises UserError if an algorithm makes its policy of several networks: what trains a network by examples trains
-    the one of the section `network`."""
+    """Raises UserError if the policy of an algorithm consists of several networks: supervised training works on the
+    single network of the section `network`."""
     if find_algorithm(name).networks > 1:
         raise UserError(f"train.algorithm {name} plays with several networks: {verb} with train.algorithm ppo.")
 
 
 def make_algorithm(config: Config, env: Env) -> Algorithm:
-    """What `train.algorithm` names, for a configuration and its game; compiles nothing.
+    """Creates the algorithm that `train.algorithm` names; compiles nothing.
 
     Raises:
       UserError: there is no such algorithm, or something in the configuration does not fit it or the game.
@@ -50,5 +50,5 @@ def make_algorithm(config: Config, env: Env) -> Algorithm:
 
 
 def trained_player(config: Config, env: Env, name: str, params: Any, *, greedy: bool) -> Player:
-    """The player that a configuration trains; see `Algorithm.player` and `make_algorithm`."""
+    """The trained player of a configuration; see `Algorithm.player` and `make_algorithm`."""
     return make_algorithm(config, env).player(name, params, greedy=greedy)

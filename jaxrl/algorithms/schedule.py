@@ -1,8 +1,8 @@
-"""Hyper-parameters as traced arrays: the schedules and numbers of a section of the configuration.
+"""Traced hyper-parameters: the numbers and schedules of a section of the configuration as arrays.
 
-Changing one compiles nothing again, and whole trainings with different values can be vmapped. An algorithm names them
-in a `NamedTuple` of f32[], made for each update by `Coefs(**learner.hyper.at(number))`; static settings stay in the
-section.
+Changing a value needs no recompilation, and whole trainings with different values can be vmapped. An algorithm declares
+them as a `NamedTuple` of f32[], created for each update by `Coefs(**learner.hyper.at(number))`; static settings stay in
+the section.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS = ("constant", "linear", "cosine")
 
 @struct.dataclass
 class TracedSchedule:
-    """A schedule from `start` at progress 0 to `end` at progress `until`."""
+    """A schedule from `start` at progress 0 to `end` at progress `until`, constant afterwards."""
 
     kind: jax.Array  # i32[], index into KINDS
     start: jax.Array  # f32[]
@@ -32,13 +32,13 @@ class TracedSchedule:
 
 
 def make_schedule(kind: str, start: float, end: float, until: float = 1.0) -> TracedSchedule:
-    """A schedule from its configuration; `kind` is one of `KINDS`."""
+    """Creates a schedule; `kind` is one of `KINDS`."""
     kind_index = jnp.int32(KINDS.index(kind))
     return TracedSchedule(kind=kind_index, start=jnp.float32(start), end=jnp.float32(end), until=jnp.float32(until))
 
 
 def value_at(schedule: TracedSchedule, progress: jax.Array) -> jax.Array:
-    """f32[]: the value at `progress` (f32[], clipped to 0 .. `until`)."""
+    """f32[]: the value of a schedule at `progress` (f32[], clipped to 0 .. `until`)."""
     progress = jnp.clip(progress / schedule.until, 0.0, 1.0)
     cosine = 0.5 * (1.0 - jnp.cos(jnp.pi * progress))
     done = jnp.where(schedule.kind == 0, 0.0, jnp.where(schedule.kind == 1, progress, cosine))
@@ -47,19 +47,19 @@ def value_at(schedule: TracedSchedule, progress: jax.Array) -> jax.Array:
 
 @struct.dataclass
 class Hyper:
-    """The numbers and schedules of a section of the configuration, traced, by key."""
+    """Traced numbers and schedules of a section of the configuration, by key."""
 
     numbers: dict[str, jax.Array]  # f32[]
     schedules: dict[str, TracedSchedule]
-    first_update: jax.Array  # f32[], the number of the first update: schedules begin with it
-    total_updates: jax.Array  # f32[], the number of the last update + 1: they end with it
+    first_update: jax.Array  # f32[], number of the first update, where schedules start
+    total_updates: jax.Array  # f32[], number of the last update + 1, where they end
 
     def progress(self, update: jax.Array) -> jax.Array:
         """f32[]: 0 at the first update, 1 at the last."""
         return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
 
     def at(self, update: jax.Array) -> dict[str, jax.Array]:
-        """Numbers and schedules by key, f32[] each, in the update with this number (i32[])."""
+        """The values by key, f32[] each, in update number `update` (i32[])."""
         scheduled = {key: value_at(schedule, self.progress(update)) for key, schedule in self.schedules.items()}
         return self.numbers | scheduled
 
@@ -67,8 +67,8 @@ class Hyper:
 def make_hyper(
     section: Any, total_updates: int, first_update: int = 0, more: Mapping[str, Any] = MappingProxyType({})
 ) -> Hyper:
-    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1; `more`, by
-    key, are added or stand in for those of the section."""
+    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1; `more`
+    adds values by key or replaces those of the section."""
     fields = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)} | {**more}
     return Hyper(
         numbers={key: jnp.float32(value) for key, value in fields.items() if isinstance(value, float)},

@@ -1,4 +1,4 @@
-"""From a rollout to the estimates that an update learns from: the values it needs, one column per seat, and back.
+"""Advantages and value targets of a rollout: converts between decisions [T, B, S] and columns per seat [T, B, P].
 
 Shape letters as in `base`.
 """
@@ -17,32 +17,32 @@ from jaxrl.networks.base import Memory, Network, Params
 
 
 class Values(NamedTuple):
-    """What a network expects along a rollout."""
+    """Value estimates along a rollout."""
 
     value: jax.Array  # f32[T, B, S], of the decisions
-    final: jax.Array  # f32[T, B, S], of final observations of games that were cut off; 0 elsewhere
-    last: jax.Array  # f32[B, S], of what is asked after the last step
+    final: jax.Array  # f32[T, B, S], of the final observations of truncated games; 0 elsewhere
+    last: jax.Array  # f32[B, S], of the observations after the last step
 
 
 class Estimates(NamedTuple):
-    """What an update knows of each decision, [T, B, S]."""
+    """Learning targets of each decision, [T, B, S]."""
 
-    value: jax.Array  # f32, expected when it was made
+    value: jax.Array  # f32, value estimate at the time of the decision
     advantage: jax.Array  # f32
-    value_error: jax.Array  # f32; value + value_error is what the value function should predict
-    valid: jax.Array  # 1 where what follows is known, else 0
+    value_error: jax.Array  # f32; value + value_error is the value target
+    valid: jax.Array  # 1 where the successor is known, else 0
 
 
 def gae_estimates(
     network: Network, rollout: Rollout, gamma: jax.Array, gae_lambda: jax.Array, values: Values | None = None
 ) -> Estimates:
-    """Estimates by `gae`, for a rollout of the parameters that learn.
+    """Estimates by `gae`, for an on-policy rollout.
 
     Args:
-      network: that played.
+      network: the policy network that played.
       rollout: [T, B, ...].
       gamma, gae_lambda: f32[].
-      values: those of a critic; None: the network's own.
+      values: of a separate critic; None: the network's own.
     """
     steps = rollout.steps
     values = values_of(network, rollout) if values is None else values
@@ -61,12 +61,12 @@ def vtrace_estimates(
     gamma: jax.Array,
     gae_lambda: jax.Array,
 ) -> Estimates:
-    """Estimates by `vtrace`, for a rollout that older parameters played.
+    """Estimates by `vtrace`, for an off-policy rollout, played with older parameters.
 
     Args:
-      network, params: that learn.
+      network, params: of the learning policy.
       rollout: [T, B, ...].
-      temperature: f32[], that actions are drawn at.
+      temperature: f32[], sampling temperature.
       rho_clip, gamma, gae_lambda: see `vtrace`.
     """
     steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
@@ -79,9 +79,9 @@ def vtrace_estimates(
 
 
 def values_of(network: Network, rollout: Rollout) -> Values:
-    """The values that the decisions were made with, and those of the same parameters where the rollout is cut.
+    """The stored values of the decisions, and bootstrapped values of the same parameters where the rollout is cut.
 
-    A network with a memory evaluates the rollout again if games may be truncated within: rollouts hold no memory there.
+    A recurrent network re-evaluates the rollout if games may be truncated: rollouts do not store its state there.
     """
     params, steps = rollout.policy.params, rollout.steps
     if steps.final_observation is not None and network.remembers:
@@ -100,7 +100,7 @@ def reevaluate(
     """Re-evaluates a rollout under `params`, starting from its stored recurrent state.
 
     Returns:
-      f32[T, B, S], the log-probabilities of the actions at this temperature; and the values.
+      Log-probabilities f32[T, B, S] of the actions at this temperature, and the values.
     """
 
     def step(memory: Memory, now: Transition) -> tuple[Memory, tuple[jax.Array, jax.Array, jax.Array]]:
@@ -134,7 +134,7 @@ def _each(network: Network) -> Any:
 
 
 def _valued(network: Network, params: Params, memory: Memory, seat: jax.Array, observation: Any) -> jax.Array:
-    """f32[B, S]: values of observations [B, S, ...]; a value does not depend on the mask."""
+    """f32[B, S]: values of observations [B, S, ...]; values do not depend on the mask."""
     mask = jnp.ones((*seat.shape, network.num_actions), bool)
     return _each(network)(params, jax.vmap(memory_of)(memory, seat), observation, mask)[2]
 
@@ -145,7 +145,7 @@ def _last(network: Network, params: Params, rollout: Rollout, memory: Memory) ->
 
 
 def _finals(network: Network, params: Params, memory: Memory, now: Transition) -> jax.Array:
-    """f32[B, S]: values of the final observations of one step, evaluated only if a game was cut off in it."""
+    """f32[B, S]: values of the final observations of one step, computed only if a game was truncated in it."""
 
     def evaluate(now: Transition) -> jax.Array:
         return _valued(network, params, memory, now.final_seat, now.final_observation)
@@ -155,7 +155,7 @@ def _finals(network: Network, params: Params, memory: Memory, now: Transition) -
 
 
 def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
-    """The estimator's view, one column per seat."""
+    """The inputs of `gae` and `vtrace`, one column per seat."""
     transitions, num_players = rollout.steps, rollout.steps.rewards.shape[-1]
 
     def acting(seat: jax.Array) -> jax.Array:
@@ -178,13 +178,13 @@ def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
 
 
 def of_decisions(per_seat: jax.Array, seat: jax.Array) -> jax.Array:
-    """Columns per seat [T, B, P] -> the values of the seats that acted (i32[T, B, S]), [T, B, S]."""
+    """Columns per seat [T, B, P] -> values per decision [T, B, S] of the acting seats (i32[T, B, S])."""
     picked = jnp.where(_one_hot(seat, per_seat.shape[-1]), per_seat[..., None, :], 0)
     return jnp.sum(picked, axis=-1, dtype=per_seat.dtype if per_seat.dtype != bool else jnp.int32)
 
 
 def to_seats(per_decision: jax.Array, seat: jax.Array, num_players: int) -> jax.Array:
-    """The values of the seats that acted [T, B, S] (i32[T, B, S]) -> columns per seat [T, B, P]; 0 where none did."""
+    """Values per decision [T, B, S] of the acting seats (i32[T, B, S]) -> columns per seat [T, B, P], 0 elsewhere."""
     return jnp.sum(jnp.where(_one_hot(seat, num_players), per_decision[..., None], 0.0), axis=-2)
 
 

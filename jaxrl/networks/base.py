@@ -1,4 +1,4 @@
-"""What a network is: plain functions over parameters, with a memory from one decision of a seat to its next."""
+"""The network interface: pure functions over parameters, with a recurrent state per seat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxrl.networks.normaliser import Normaliser
 from jaxrl_envs.contract.env import Env
 
 Params = Any
-Memory = Any  # a pytree of arrays; () for a network that remembers nothing
+Memory = Any  # recurrent state, a pytree of arrays; () for a feed-forward network
 
 
 class Apply(Protocol):
@@ -27,46 +27,46 @@ class Apply(Protocol):
 
 
 class Network(NamedTuple):
-    """What decides: a policy and value network, or a Q network whose "logits" are the masked values of the actions and
-    whose "value" is the largest of them. vmap its functions over decisions, or over stacked parameters."""
+    """A policy and value network, or a Q network whose "logits" are the masked action values and whose "value" is the
+    largest of them. Its functions take single decisions; vmap them over decisions or over stacked parameters."""
 
     num_actions: int
     encode: Callable[[Any], Any]  # packed observation -> features f32[F], Tokens or Candidates
     init: Callable[[jax.Array], Params]  # key -> parameters
     apply: Apply
-    memory: Callable[[tuple[int, ...]], Memory] = lambda batch: ()  # at the beginning of a game; leading axes `batch`
-    dropout: float = 0.0  # the rate at which a key acts; 0 = a key changes nothing, so none need be made
-    noisy: bool = False  # whether that key draws the noise of a Q network's layers
-    normaliser: Normaliser | None = None  # of its features, if they are normalised
+    memory: Callable[[tuple[int, ...]], Memory] = lambda batch: ()  # initial state, with leading axes `batch`
+    dropout: float = 0.0  # dropout rate; 0: `apply` ignores its key, so callers need not make one
+    noisy: bool = False  # whether the key also draws the noise of noisy layers
+    normaliser: Normaliser | None = None  # of the features, if they are normalised
 
     @property
     def remembers(self) -> bool:
-        """Whether there is a memory."""
+        """Whether the network is recurrent."""
         return bool(jax.tree.leaves(jax.eval_shape(lambda: self.memory(()))))
 
     def evaluate(
         self, params: Params, memory: Memory, observation: Any, mask: jax.Array, key: jax.Array | None = None
     ) -> tuple[Memory, jax.Array, jax.Array]:
-        """One packed observation and its mask bool[A] -> the memory afterwards, masked logits f32[A], value f32[].
+        """Evaluates one packed observation -> (new memory, masked logits f32[A], value f32[]).
 
         Args:
           params: of this network.
-          memory: of the seat that is asked, after its decision before.
-          observation: as `Env.observe` gives it.
-          mask: bool[A].
-          key: typed; only the loss gives one, and an algorithm that explores with noisy layers. Without it nothing
-            is dropped and noise has its mean: so are games played, policies evaluated and exported.
+          memory: recurrent state of the acting seat after its previous decision.
+          observation: as returned by `Env.observe`.
+          mask: bool[A], True = legal.
+          key: typed; passed by losses, and for exploration with noisy layers. Without it dropout is off and the noise
+            has its mean, as in play, evaluation and export.
         """
         return self.apply(params, memory, self.encode(observation), mask, key)
 
 
 class NetworkModule(nn.Module):
-    """A network of one's own, `network.kind: package.module:Class`: a flax module that ends in the heads it is given.
+    """Base class for a user's own network (`network.kind: package.module:Class`): a flax module with the given heads.
 
     Attributes:
       num_actions: A.
-      config: the section `network`, of which it reads what it has a use for.
-      make_heads: makes the module that ends it: a policy and a value, or the values of actions.
+      config: the section `network`; its keys may be used or ignored.
+      make_heads: creates the output heads: policy and value, or action values.
     """
 
     num_actions: int
@@ -74,19 +74,19 @@ class NetworkModule(nn.Module):
     make_heads: Callable[..., nn.Module]
 
     def encode(self, env: Env) -> Callable[[Any], Any]:
-        """What expands a packed observation: `env.features`, if not overridden, to f32[F]."""
+        """The function that expands a packed observation; by default `env.features`, to f32[F]."""
         return env.features
 
     def memory(self, batch: tuple[int, ...]) -> Memory:
-        """The memory at the beginning of a game, zeros with leading axes `batch`; (), if not overridden: nothing."""
+        """The initial recurrent state, zeros with leading axes `batch`; by default (), a feed-forward network."""
         del batch
         return ()
 
     def heads(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[H] -> logits f32[A], value f32[]; for `__call__`, which is `nn.compact`."""
+        """Applies the heads: [H] -> logits f32[A], value f32[]; for use in `__call__`, which is `nn.compact`."""
         found: tuple[jax.Array, jax.Array] = self.make_heads(self.num_actions, name="heads")(torso)
         return found
 
     @abc.abstractmethod
     def __call__(self, memory: Memory, encoded: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
-        """(memory, one encoded observation) -> the memory afterwards, (logits f32[A], value f32[])."""
+        """Maps (memory, one encoded observation) to (new memory, (logits f32[A], value f32[]))."""

@@ -1,9 +1,9 @@
-"""A network for games whose actions are a list of things: every option is scored by what it is, not by its number.
+"""A network for games whose actions are a list of options: it scores every option by its features, not its index.
 
-One small network reads every entity, one every option, and one more says of an option in this situation how good it is.
-What is learnt about an option in one place of the list so holds in all places, and mixing the options mixes the logits
-in the same way. Where a game tells what its kinds of things are, a kind is read once, as the sum of its parts: a card
-that was never met is what its abilities do.
+One small network encodes every entity, one every option, and a third scores an option in the context of the position.
+Weights are shared over the list, so the logits are equivariant to permutations of the options. If the game describes
+its kinds of things, each kind is encoded once as the sum of its parts, so that an unseen card is represented by its
+abilities.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from jaxrl.networks.mlp import Heads
 from jaxrl.networks.transformer import Block
 from jaxrl_envs.contract.env import Candidates
 
-CROWD = 5.0  # divides the sum over a zone: at this many entities it has ordinary size
+CROWD = 5.0  # divisor of the sums over a zone: a typical number of entities
 
 
 class CandidateScorer(nn.Module):
-    """Entities are pooled into the context, and `make_heads` gets the context and one vector for each option.
+    """Pools entities into a context, and passes the context and one vector per option to `make_heads`.
 
     Attributes:
       num_actions: A.
-      vocabulary: numbers of kinds of things.
+      vocabulary: number of kinds of things.
       dim: width of an entity and of an option.
-      layers: dense layers of every part.
-      embedding: width of what is learnt about a kind beyond its features; it begins at 0, so that a kind that was never
-        met is just its features. 0: nothing is.
-      attention: layers in which the entities look at each other before anything is made of them.
-      together: layers in which entities and options look at each other after that.
-      heads: of attention; divides `dim`.
+      layers: dense layers of each encoder.
+      embedding: width of the learnt embedding of each kind, added to its features and initialised to 0, so that an
+        unseen kind is represented by its features alone; 0: no embedding.
+      attention: self-attention layers over the entities, before pooling.
+      together: attention layers over entities and options together, after those.
+      heads: attention heads; divides `dim`.
       context: width of the context; 0: twice `dim`.
-      rows: whether the context also reads the entities in their rows, which then are no longer a set.
-      layer_norm: whether dense layers are normalised (features may be of all sizes: points of life, flags).
+      rows: whether the context also reads the entities row by row, so that their order matters.
+      layer_norm: layer normalisation in dense layers (features differ in scale: life points, flags).
       compute_dtype: of everything but the parameters and the heads.
-      make_heads: makes the module that ends it.
+      make_heads: creates the output heads.
     """
 
     num_actions: int
@@ -62,8 +62,8 @@ class CandidateScorer(nn.Module):
         """Candidates (leading axes allowed in each field) -> logits f32[..., A], value f32[...].
 
         Args:
-          view: what is seen.
-          remember: [..., H] -> [..., R], what recurrent layers make of the context before options are scored in it.
+          view: the observation.
+          remember: [..., H] -> [..., R], recurrent layers applied to the context before options are scored.
         """
         kinds = None
         if self.embedding and self.vocabulary:
@@ -96,7 +96,7 @@ class CandidateScorer(nn.Module):
         return self.make_heads(self.num_actions, name="heads")(torso, mixed)
 
     def _described(self, view: Candidates, kinds: nn.Embed | None) -> tuple[jax.Array, jax.Array]:
-        """The features of entities [..., E, C'] and options [..., A, O'] with what is known of their kinds."""
+        """Features of entities [..., E, C'] and options [..., A, O'], extended by those of their kinds."""
         if view.kinds is None:
             things = _with_kinds(view.entities, view.entity_ids, kinds)
             return things, _with_kinds(view.options, view.option_ids, kinds)
@@ -117,7 +117,7 @@ class CandidateScorer(nn.Module):
         )
 
     def _tied(self, entities: jax.Array, partners: jax.Array | None) -> jax.Array:
-        """[..., E, D], i32[..., E, M] -> the entities after each has heard from those that it is tied to, both ways."""
+        """Message passing between entities [..., E, D] and their partners i32[..., E, M], in both directions."""
         if partners is None:
             return entities
         ways, width = partners.shape[-1], max(1, self.dim // 8)
@@ -131,7 +131,7 @@ class CandidateScorer(nn.Module):
         return nn.relu(entities + nn.Dense(self.dim, use_bias=False, dtype=entities.dtype, name="tied")(heard))
 
     def _mingled(self, entities: jax.Array, options: jax.Array, view: Candidates) -> tuple[jax.Array, jax.Array]:
-        """[..., E, D], [..., A, D] -> the same, after all have looked at each other; activations stay 0 or more."""
+        """Joint attention over entities [..., E, D] and options [..., A, D], same shapes; activations stay >= 0."""
         if not self.together:
             return entities, options
         dtype = entities.dtype
@@ -148,7 +148,7 @@ class CandidateScorer(nn.Module):
         return both[..., :count, :], both[..., count:, :]
 
     def _attended(self, entities: jax.Array, mask: jax.Array) -> jax.Array:
-        """[..., E, D] -> the same, after they have looked at each other; activations stay 0 or more."""
+        """Self-attention over entities [..., E, D], same shape; activations stay >= 0."""
         if not self.attention:
             return entities
         for index in range(self.attention):
@@ -157,8 +157,8 @@ class CandidateScorer(nn.Module):
         return nn.relu(nn.LayerNorm(dtype=jnp.dtype(self.compute_dtype), name="norm_attention")(entities))
 
     def _around(self, entities: jax.Array, nearness: jax.Array) -> jax.Array:
-        """[..., E, D], [..., N, E, K] -> [..., N, D / 2]: what every entity means at each range, summed up over all; a
-        convolution over places on a continuous board (SchNet: Schütt et al. 2017, https://arxiv.org/abs/1706.08566).
+        """[..., E, D], [..., N, E, K] -> [..., N, D / 2]: a continuous-filter convolution, the sum over entities of
+        their features at each distance (SchNet: Schütt et al. 2017, https://arxiv.org/abs/1706.08566).
         """
         ranges, width = nearness.shape[-1], max(1, self.dim // 2)
         meant = nn.Dense(ranges * width, dtype=entities.dtype, name="ranges")(entities)
@@ -181,7 +181,7 @@ class CandidateScorer(nn.Module):
 
 
 def _with_kinds(features: jax.Array, ids: jax.Array, kinds: nn.Embed | None) -> jax.Array:
-    """[..., N, features] and ids i32[..., N] -> the features, then the embedding of each kind (zeros for id 0)."""
+    """Appends to features [..., N, F] the embeddings of their kinds i32[..., N]; id 0 is no kind."""
     if kinds is None:
         return features
     known = jnp.where((ids > 0)[..., None], kinds(ids), 0.0)
@@ -189,19 +189,19 @@ def _with_kinds(features: jax.Array, ids: jax.Array, kinds: nn.Embed | None) -> 
 
 
 def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> jax.Array:
-    """[..., E, D] -> [..., (Z + 1) D]: the sums of each zone (one without zones) and the largest value of each feature.
+    """[..., E, D] -> [..., (Z + 1) D]: sums over each zone (one zone if None) and the maximum of each feature.
 
-    Sums, not means: how many there are matters.
+    Sums, not means, because the number of entities matters.
     """
     here = mask[..., None] if zones is None else mask[..., None] & (zones > 0.5)  # bool[..., E, Z]
     total = jnp.einsum("...ez,...ed->...zd", here.astype(entities.dtype), entities) / CROWD
-    # Activations are 0 or more: 0 is the largest value of no entity.
+    # Activations are >= 0, so 0 is the maximum over no entities.
     largest = jnp.max(jnp.where(mask[..., None], entities, 0.0), axis=-2)
     return jnp.concatenate([total.reshape(*mask.shape[:-1], -1), largest], axis=-1)
 
 
 def _sums(things: jax.Array, index: jax.Array, count: int) -> jax.Array:
-    """[..., N, D], i32[..., N] -> [..., count, D]: row r sums the things with index r; -1: in no row."""
+    """Segment sums: [..., N, D] with segment numbers i32[..., N] -> [..., count, D]; number -1 is left out."""
     return jnp.einsum("...nr,...nd->...rd", jax.nn.one_hot(index, count, dtype=things.dtype), things)
 
 

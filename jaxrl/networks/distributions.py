@@ -16,7 +16,7 @@ _WORD = 32
 
 
 def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
-    """Logits of any float type [..., A] and a mask bool[..., A] (True = legal) -> f32[..., A]."""
+    """Masks logits: any float dtype [..., A] and mask bool[..., A] (True = legal) -> f32[..., A]."""
     chex.assert_equal_shape_suffix([logits, mask], 1)
     chex.assert_type([logits, mask], [float, bool])
     return jnp.where(mask, logits.astype(jnp.float32), MASK_FILL)
@@ -25,14 +25,14 @@ def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
 def temper(logits: jax.Array, temperature: jax.Array | float) -> jax.Array:
     """Logits of the distribution proportional to pi^(1 / temperature), f32[..., A]; exactly `logits` at 1.
 
-    Actor and loss both call this, and a first log-ratio is then exactly 0. A product with 1 / temperature would not do:
-    a compiler may contract it with the sum that follows, in one program and not in the other.
+    Actor and loss both call this, so that the log-ratio before the first optimizer step is exactly 0. Multiplying by
+    1 / temperature would not guarantee that: a compiler may fuse it with a following sum in only one of the programs.
     """
     return logits / temperature
 
 
 def pack_mask(mask: jax.Array) -> jax.Array:
-    """bool[..., A] -> u32[..., W], bit i of word w is action 32 w + i."""
+    """Packs masks bool[..., A] into words u32[..., W]; bit i of word w is action 32 w + i."""
     num_actions = mask.shape[-1]
     words = -(-num_actions // _WORD)
     padding = [(0, 0)] * (mask.ndim - 1) + [(0, words * _WORD - num_actions)]
@@ -41,7 +41,7 @@ def pack_mask(mask: jax.Array) -> jax.Array:
 
 
 def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
-    """u32[..., W] -> bool[..., A], the inverse of `pack_mask`."""
+    """Unpacks words u32[..., W] into masks bool[..., A]; inverse of `pack_mask`."""
     chex.assert_type(words, jnp.uint32)
     chex.assert_axis_dimension(words, -1, -(-num_actions // _WORD))
     bits = (words[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & jnp.uint32(1)
@@ -49,14 +49,14 @@ def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
 
 
 def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """log pi(action) and the entropy of pi in one pass over the actions.
+    """Computes log pi(action) and the entropy of pi in one pass over the actions.
 
     Args:
       logits: f32[..., A], masked.
       action: i32[...].
 
     Returns:
-      f32[...], f32[...]; the entropy of a single legal action is 0.
+      f32[...], f32[...]; the entropy is 0 if only one action is legal.
     """
     chex.assert_shape(action, logits.shape[:-1])
     chex.assert_type([logits, action], [float, int])
@@ -70,12 +70,12 @@ def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Arra
 
 
 def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
-    """log pi(action), f32[...]; the same arithmetic as in the loss, so that a first log-ratio is exactly 0."""
+    """log pi(action), f32[...]; uses the arithmetic of the loss, so that initial log-ratios are exactly 0."""
     return log_prob_and_entropy(logits, action)[0]
 
 
 def kl_divergence(logits: jax.Array, other: jax.Array) -> jax.Array:
-    """KL(pi || other) over the legal actions, exactly: f32[...] of masked logits f32[..., A] with the same mask."""
+    """The exact KL(pi || other) over legal actions, f32[...], for masked logits f32[..., A] with the same mask."""
     chex.assert_equal_shape([logits, other])
     policy, others = jax.nn.log_softmax(logits), jax.nn.log_softmax(other)
     weights = jnp.exp(policy)  # exactly 0 at illegal actions, where the difference is finite
@@ -83,14 +83,14 @@ def kl_divergence(logits: jax.Array, other: jax.Array) -> jax.Array:
 
 
 def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Draws actions by the inverse of the cumulative distribution: one uniform number each instead of A Gumbel draws.
+    """Samples actions by inverting the cumulative distribution: one uniform number each instead of A Gumbel draws.
 
     Args:
       logits: f32[..., A], masked.
       uniform: f32[...] in [0, 1).
 
     Returns:
-      i32[...], always a legal action, whatever the rounding.
+      i32[...], always a legal action, regardless of rounding.
     """
     chex.assert_shape(uniform, logits.shape[:-1])
     num_actions = logits.shape[-1]

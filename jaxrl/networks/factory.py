@@ -1,4 +1,4 @@
-"""Networks as plain functions, chosen by configuration."""
+"""Creates networks, as pure functions, from the configuration."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
 
-NOISE = "noise"  # the stream of random numbers that noisy layers read; without it they compute with their means
+NOISE = "noise"  # name of the random stream of noisy layers; without it they use their means
 
 
 class HeadKind(NamedTuple):
-    """How a network ends."""
+    """The output heads of a network."""
 
-    make: Callable[..., nn.Module]  # the module
+    make: Callable[..., nn.Module]  # creates the module
     finish: Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-    """(its logits f32[A], its value f32[], mask bool[A]) -> masked logits, value"""
+    """(logits f32[A], value f32[], mask bool[A]) of the module -> masked logits, value"""
     noisy: bool = False
 
 
@@ -42,7 +42,7 @@ POLICY = HeadKind(Heads, _masked)
 
 
 class _Module(NamedTuple):
-    """A network before it is a plain function."""
+    """A flax module with its encoder and recurrent state, before conversion to a `Network`."""
 
     module: nn.Module
     encode: Callable[[Any], Any]
@@ -51,22 +51,22 @@ class _Module(NamedTuple):
 
 
 def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> Network:
-    """The network of a `NetworkConfig` for the observations and actions of `env`.
+    """Creates the network of a `NetworkConfig` for the observations and actions of `env`.
 
     Args:
-      config: the torso, the memory.
+      config: torso and recurrent layers.
       env: the game.
-      heads: what it ends in; by default a policy and a value.
+      heads: output heads; by default policy and value.
 
     Raises:
-      UserError: `normalize` with a network that reads no plain features, or the user's class is not a network.
+      UserError: `normalize` with a network that does not read plain features, or a user's network with wrong outputs.
     """
     built = _build(config.kind, config, env, heads.make)
     module, encode = built.module, built.encode
     memory = built.memory or (lambda batch: ())
 
     @jax.jit  # one program instead of one for every operation of every layer
-    @jax.custom_batching.sequential_vmap  # LAPACK's batched QR waits for itself for ever on two cores
+    @jax.custom_batching.sequential_vmap  # LAPACK's batched QR deadlocks on two cores
     def init(key: jax.Array) -> Params:
         example = jax.eval_shape(encode, env.observation_spec)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
@@ -90,7 +90,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
 
 
 def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.Module]) -> _Module:
-    """The flax module of a kind, and what it reads and remembers."""
+    """The flax module of a kind, with its encoder and recurrent state."""
     actions, dtype = env.num_actions, config.compute_dtype
     if kind == "mlp":
         widths, norm = tuple(config.hidden), config.layer_norm
@@ -130,7 +130,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         return _Module(scorer, env.candidates)
     if kind == "recurrent":
         part_of = config.recurrent
-        scores = part_of.torso == "candidates"  # options are scored in what is remembered, so it keeps its heads
+        scores = part_of.torso == "candidates"  # keeps its heads: it scores options given the recurrent state
         torso = _build(part_of.torso, config, env, heads if scores else Torso)
         cells = (part_of.cell, part_of.width, part_of.layers)
         module = Recurrent(actions, torso.module, *cells, None if scores else heads)
@@ -139,7 +139,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
 
 
 def _own(module: NetworkModule, kind: str, env: Env) -> _Module:
-    """A network of one's own, traced once. Raises UserError unless it gives what it should."""
+    """A user's own network, traced once. Raises UserError if its outputs have wrong shapes."""
     encode = module.encode(env)
     memory, encoded = jax.eval_shape(lambda seen: (module.memory(()), encode(seen)), env.observation_spec)
     found, _ = jax.eval_shape(module.init_with_output, jax.eval_shape(lambda: jax.random.key(0)), memory, encoded)
@@ -156,12 +156,12 @@ INNER, STATISTICS = "network", "normaliser"
 
 
 def is_statistics(path: Sequence[Any]) -> bool:
-    """Whether the leaf of parameters at this path is what a normaliser knows: quantities of any size, not weights."""
+    """Whether the parameter leaf at this path is a normaliser statistic, of any magnitude, and not a weight."""
     return any(getattr(step, "key", None) == STATISTICS for step in path)
 
 
 def _normalising(network: Network, env: Env) -> Network:
-    """The network behind a running normaliser of its features, which becomes a part of the parameters."""
+    """Wraps a network with a running normaliser of its features, whose statistics become part of the parameters."""
     spec = jax.eval_shape(network.encode, env.observation_spec)
     if not isinstance(spec, jax.ShapeDtypeStruct):
         raise UserError("network.normalize is for networks that read plain features (mlp): set it to false.")

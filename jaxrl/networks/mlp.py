@@ -12,14 +12,14 @@ ACTIVATIONS = {"relu": nn.relu, "tanh": jnp.tanh, "gelu": nn.gelu, "silu": nn.si
 
 
 class Heads(nn.Module):
-    """Policy logits and value of one torso vector, always in float32."""
+    """Policy and value heads on a torso vector, always in float32."""
 
     num_actions: int
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> logits f32[..., A], value f32[...]; with a vector for each option, [..., A, D], the logits are
-        of those, one by one."""
+        """[..., H] -> logits f32[..., A], value f32[...]; given option vectors [..., A, D], each logit is computed from
+        its option."""
         torso = torso.astype(jnp.float32)
         # The first policy is nearly uniform over the legal actions (Andrychowicz et al. 2021, arXiv 2006.05990).
         init = nn.initializers.orthogonal(0.01)
@@ -32,7 +32,7 @@ class Heads(nn.Module):
 
 
 class MLP(nn.Module):
-    """Dense layers, then `make_heads`. Parameters are float32; the torso computes in `compute_dtype`."""
+    """Dense layers followed by `make_heads`. Parameters are float32; the torso computes in `compute_dtype`."""
 
     num_actions: int
     hidden: tuple[int, ...] = (256, 256)

@@ -1,8 +1,8 @@
-"""A running normaliser of features, for games whose observations are physical quantities of any size.
+"""Running normalisation of features, for games whose observations are physical quantities of different scales.
 
-Mean and variance of every feature are a part of the parameters, so that every player with these (a snapshot, a policy
-file) sees what they have learnt to see. No gradient reaches them: an algorithm lets them `absorb` the learner's
-decisions of a rollout after it has learnt from it, so that a rollout is learnt from exactly as it was played.
+Mean and variance of every feature are part of the parameters, so that snapshots and policy files normalise as in
+training. They receive no gradient: the algorithm updates them with the learner's decisions of a rollout after learning
+from it, so that acting and learning use the same statistics.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import chex
 import jax
 import jax.numpy as jnp
 
-MOST = 1e7  # decisions: from then on older ones fade, and a float32 counts exactly so far
-STILL = 1e-8  # a variance up to this is rounding: the feature is a constant so far
+MOST = 1e7  # decisions counted exactly (float32 can); beyond, the statistics are exponential moving averages
+STILL = 1e-8  # variances up to this are rounding error: the feature has been constant
 REACH = 10.0  # normalised features are clipped to +- this, as in Stable-Baselines3's VecNormalize
 
 
 class Statistics(NamedTuple):
-    """What is known of F features."""
+    """Running mean and variance of F features."""
 
     decisions: jax.Array  # f32[], at most MOST
     mean: jax.Array  # f32[F]
@@ -29,7 +29,7 @@ class Statistics(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Sums over decisions about some centre; add them up over devices."""
+    """Weighted sums over decisions of powers of (feature - centre); additive over devices."""
 
     decisions: jax.Array  # f32[]
     first: jax.Array  # f32[F]
@@ -37,16 +37,16 @@ class Moments(NamedTuple):
 
 
 Normaliser = Callable[[Any, Any, jax.Array, Callable[[Any], Any]], Any]
-"""What `Network.normaliser` is: (params, observations [T, ...], weights f32[T, ...], sum over all devices) -> params"""
+"""Type of `Network.normaliser`: (params, observations [T, ...], weights f32[T, ...], sum over all devices) -> params"""
 
 
 def fresh(features: int) -> Statistics:
-    """Statistics that change nothing yet, but for the clip."""
+    """Initial statistics: normalisation is the identity, except for clipping."""
     return Statistics(jnp.float32(0.0), jnp.zeros(features, jnp.float32), jnp.ones(features, jnp.float32))
 
 
 def normalised(statistics: Statistics, features: jax.Array) -> jax.Array:
-    """f32[F] -> f32[F] of mean 0 and variance 1; a feature that has never varied keeps its scale."""
+    """Normalises features f32[F] to mean 0 and variance 1; a feature that has been constant keeps its scale."""
     chex.assert_equal_shape_suffix([features, statistics.mean, statistics.variance], 1)
     _, mean, variance = jax.lax.stop_gradient(statistics)
     scale = jnp.where(variance > STILL, jax.lax.rsqrt(variance + STILL), 1.0)
@@ -56,12 +56,12 @@ def normalised(statistics: Statistics, features: jax.Array) -> jax.Array:
 def moments_about(
     encode: Callable[[Any], jax.Array], observations: Any, weight: jax.Array, centre: jax.Array
 ) -> Moments:
-    """Sums over the decisions of a rollout, step by step: expanded features of all of it would not fit into memory.
+    """Computes moments over the decisions of a rollout, step by step to bound the memory for expanded features.
 
     Args:
       encode: one packed observation -> features f32[F].
       observations: leaves [T, ...].
-      weight: f32[T, ...], 0 = does not count.
+      weight: f32[T, ...], 0 = ignored.
       centre: f32[F].
     """
     for _ in range(weight.ndim - 1):
@@ -71,7 +71,7 @@ def moments_about(
         observation, weight = now
         away = encode(observation) - centre
         away, weight = away.reshape(-1, away.shape[-1]), weight.reshape(-1)
-        # A column of products, not one matrix product: its precision on accelerators is not that of float32.
+        # Elementwise products, because matrix products on accelerators are less precise than float32.
         sums = Moments(
             jnp.sum(weight),
             jnp.sum(weight[:, None] * away, axis=0),
@@ -90,13 +90,13 @@ def absorbed(
     weight: jax.Array,
     total: Callable[[Any], Any],
 ) -> Statistics:
-    """The statistics with the decisions of a rollout (Chan et al. 1979).
+    """Updates the statistics with the decisions of a rollout (parallel variance, Chan et al. 1979).
 
-    Their variance is taken about their own mean, in a second pass: about any other centre, such as 0 at first, that of
-    a feature which hardly varies far from it would drown in rounding, or even come out negative.
+    A second pass computes the variance of the rollout about its own mean: about a distant centre, the small variance of
+    a feature would be lost in rounding error, or even become negative.
 
     Args:
-      statistics: before.
+      statistics: before the update.
       encode, observations, weight: see `moments_about`.
       total: sums over all devices.
     """
@@ -106,13 +106,13 @@ def absorbed(
     some = jnp.maximum(decisions, 1.0)
     centre = mean + first / some
     _, first, second = total(about(centre))
-    off = first / some  # what rounding has left of it
+    off = first / some  # residual rounding error of the mean
     theirs = jnp.maximum(second / some - jnp.square(off), 0.0)
     away = centre + off - mean
     share = decisions / jnp.maximum(count + decisions, 1.0)
     spread = (1.0 - share) * variance + share * theirs + share * (1.0 - share) * jnp.square(away)
-    # What has never varied, such as the place of a car that comes in a later stage, has nothing to say about a feature
-    # that does; before the first decision the variance 1 is a placeholder. With no decisions now nothing changes.
+    # Statistics of a feature that was constant so far (e.g. the position of a car that joins in a later stage), or of
+    # no decisions at all, are replaced, not averaged. Without new decisions nothing changes.
     new = (count == 0.0) | ((variance <= STILL) & (theirs > STILL))
     variance = jnp.where(decisions > 0.0, jnp.where(new, theirs, spread), variance)
     mean = jnp.where(new & (decisions > 0.0), mean + away, mean + share * away)

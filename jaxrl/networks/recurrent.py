@@ -1,4 +1,4 @@
-"""A network that remembers: a torso, then recurrent layers, then heads."""
+"""Recurrent networks: a torso, LSTM or GRU layers, and heads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELLS = {"lstm": nn.OptimizedLSTMCell, "gru": nn.GRUCell}
 
 
 class Torso(nn.Module):
-    """Stands in for the heads of a network whose torso is wanted alone."""
+    """Identity in place of the heads, to use a network as a torso."""
 
     num_actions: int
 
@@ -24,16 +24,16 @@ class Torso(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """LSTM (Hochreiter & Schmidhuber 1997) or GRU layers (Cho et al. 2014, https://arxiv.org/abs/1406.1078) behind a
-    torso; they and their memory are float32.
+    """LSTM (Hochreiter & Schmidhuber 1997) or GRU layers (Cho et al. 2014, https://arxiv.org/abs/1406.1078) on top of a
+    torso; layers and recurrent state are float32.
 
     Attributes:
       num_actions: A.
-      torso: a module that ends in `Torso`; or one that ends in its own heads and takes `remember`.
+      torso: a module with `Torso` as its heads, or one with heads of its own that takes an argument `remember`.
       cell: lstm or gru.
-      width: numbers in a layer.
-      layers: recurrent layers.
-      make_heads: makes the module that ends it; None: the torso has heads of its own.
+      width: units per layer.
+      layers: number of recurrent layers.
+      make_heads: creates the output heads; None: the torso has heads of its own.
     """
 
     num_actions: int
@@ -45,11 +45,11 @@ class Recurrent(nn.Module):
 
     @nn.compact
     def __call__(self, memory: Any, encoded: Any, **settings: Any) -> tuple[Any, tuple[jax.Array, jax.Array]]:
-        """(memory, encoded observation) -> memory, (logits f32[A], value f32[])."""
+        """Maps (memory, encoded observation) to (new memory, (logits f32[A], value f32[]))."""
         after = []
 
         def remember(x: jax.Array) -> jax.Array:
-            """[H] -> [R], through all recurrent layers."""
+            """Applies all recurrent layers: [H] -> [R]."""
             x = x.astype(jnp.float32)
             for layer in range(self.layers):
                 carry, x = CELLS[self.cell](self.width, name=f"{self.cell}_{layer}")(memory[layer], x)
@@ -64,6 +64,6 @@ class Recurrent(nn.Module):
 
 
 def empty_memory(cell: str, width: int, layers: int, batch: tuple[int, ...]) -> Any:
-    """The memory at the beginning of a game: for each layer f32[..., width], two of them in an LSTM."""
+    """The initial recurrent state, zeros: for each layer f32[..., width], a pair of them for an LSTM."""
     zeros = jnp.zeros((*batch, width), jnp.float32)
     return ((zeros, zeros) if cell == "lstm" else zeros,) * layers

@@ -1,7 +1,7 @@
-"""A transformer over cards: every card is a token, so that what is learnt about one carries over to its neighbours.
+"""A transformer over cards with one token per card, so that similar cards share what is learnt.
 
-A card's place (hand, table, position in a queue) is among its flags, so tokens need no order: the output does not
-depend on the order in which a game lists its cards.
+A card's place (hand, table, position in a queue) is part of its features, so there is no positional encoding: the
+output is invariant to the order in which a game lists its cards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array, deterministic: bool, mask: jax.Array | None = None) -> jax.Array:
-        """[..., N, D] -> the same; mask bool[..., N]: whom to look at, None: everybody."""
+        """[..., N, D] -> the same; mask bool[..., N]: True = token may be attended to, None: all."""
         dtype, dim = jnp.dtype(self.compute_dtype), x.shape[-1]
         y = nn.LayerNorm(dtype=dtype, name="norm_attention")(x)
         y = nn.MultiHeadDotProductAttention(self.heads, dtype=dtype, name="attention")(
@@ -40,19 +40,19 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Suit and rank embeddings plus a projection of each card's flags, one context token, attention, then `make_heads`.
+    """Transformer encoder over card tokens (suit, rank, projected flags) and a context token, then `make_heads`.
 
     Attributes:
       num_actions: A.
       dim: width of a token.
       heads: attention heads; divides `dim`.
       layers: attention layers.
-      embedding: width of the suit and rank embeddings, which are then projected to `dim`; 0: `dim`, not projected.
+      embedding: width of the suit and rank embeddings, projected to `dim`; 0: `dim` without projection.
       feed_forward: width of the hidden layer of each block; 0: 2 * dim.
-      dropout: share of the token sums and of every block's two outputs that is set to 0 (Vaswani et al. 2017, section
-        5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
+      dropout: dropout rate of the token embeddings and of both sublayer outputs of each block (Vaswani et al. 2017,
+        section 5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
       compute_dtype: of everything but the parameters and the heads.
-      make_heads: makes the module that ends it.
+      make_heads: creates the output heads.
     """
 
     num_actions: int
@@ -84,9 +84,9 @@ class Transformer(nn.Module):
         return self.make_heads(self.num_actions, name="heads")(pooled)
 
     def _identity(self, tokens: Tokens) -> jax.Array:
-        """What a card is, [..., N, dim]."""
+        """Suit and rank embedding of each card, [..., N, dim]."""
         dtype, width = jnp.dtype(self.compute_dtype), self.embedding or self.dim
-        # One-hot products instead of look-ups: their gradient is a product too, not a scatter.
+        # One-hot products instead of look-ups, because their gradient is a matrix product and not a scatter.
         suit = jax.nn.one_hot(tokens.suit, MAX_SUITS, dtype=dtype)
         rank = jax.nn.one_hot(tokens.rank, MAX_RANKS, dtype=dtype)
         cards = nn.Dense(width, use_bias=False, dtype=dtype, name="suit")(suit)

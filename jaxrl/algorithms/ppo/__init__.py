@@ -1,1 +1,1 @@
-"""Proximal policy optimisation as small pure functions."""
+"""Proximal policy optimisation."""

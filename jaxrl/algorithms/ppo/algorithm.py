@@ -1,4 +1,4 @@
-"""Proximal policy optimisation as an `Algorithm`: its learner, how it acts, and one update from rollout to metrics."""
+"""PPO as an `Algorithm`: learner state, acting, and one update from rollout to metrics."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from jaxrl_envs.contract.env import Env, select
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
 
-RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
+RHO_CLIP = 1.0  # V-trace: truncation of importance weights, as in its paper; larger: less bias, more variance
 
 
 @struct.dataclass
 class PPOLearner(Learner):
-    """Parameters, hyper-parameters (`Hyper`) and optimizer state; critic and belief if they are configured."""
+    """The learner state of PPO, with hyper-parameters (`Hyper`); critic and belief if configured."""
 
     opt_state: optax.OptState
     critic: Any = None  # an `AuxiliaryState`
@@ -56,13 +56,13 @@ class PPOLearner(Learner):
 
 @struct.dataclass
 class TemperedPolicy(Policy):
-    """A policy and the temperature f32[] at which it is drawn from."""
+    """A policy with its sampling temperature f32[]."""
 
     temperature: jax.Array
 
 
 class PPO(Algorithm):
-    """Masked PPO over any number of seats; with V-trace where rollouts are old, with a memory where the network has."""
+    """PPO with action masking for any number of seats; with V-trace for stale rollouts, and recurrent networks."""
 
     headline = {"entropy loss": "train/entropy_loss", "KL": "train/approx_kl", "EV": "train/explained_variance"}
 
@@ -72,7 +72,7 @@ class PPO(Algorithm):
         self.network = make_network(config.network, env)
         self.discount = config.ppo.gamma
         self.sequence = config.ppo.sequence if self.network.remembers else 1
-        if self.sequence > 1:  # whether a user's own network has a memory is known only now
+        if self.sequence > 1:  # only now known for a user's own network
             config.ppo.check_batch(config, self.sequence)
         if config.ppo.value_warmup and not config.ppo.critic.privileged:
             self._check_value()
@@ -83,7 +83,7 @@ class PPO(Algorithm):
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
-        """New parameters from a typed key."""
+        """The initial learner from a typed key."""
         params = self.network.init(key)
         critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
         belief = self._belief.init(jax.random.fold_in(key, 2)) if self._belief else None
@@ -97,7 +97,7 @@ class PPO(Algorithm):
         )
 
     def _check_value(self) -> None:
-        """Rejects a warm-up in which nothing would learn: it needs a critic, or parameters of the value alone."""
+        """Rejects a value warm-up without anything to train: it needs a critic or a separate value head."""
         params = jax.eval_shape(self.network.init, jax.random.key(0))
         if not any(is_value_head(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
             raise UserError(
@@ -110,17 +110,17 @@ class PPO(Algorithm):
         return make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update)
 
     def policy(self, learner: PPOLearner, number: jax.Array) -> TemperedPolicy:
-        """The parameters as they are, at the temperature of this update."""
+        """The current parameters at the temperature of this update."""
         return TemperedPolicy(params=learner.params, temperature=coefs_of(learner, number).temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
-        """Draws an action from the tempered distribution."""
+        """Samples an action from the tempered policy."""
         return sample_action(self.network, policy, asked, memory, key)
 
     def learn(
         self, learner: PPOLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[PPOLearner, Metrics]:
-        """Estimates advantages, then epochs x minibatches of the clipped loss."""
+        """Estimates advantages, then minimises the clipped loss in epochs x minibatches."""
         coefs, warming = coefs_of(learner, number), None
         if self.config.ppo.value_warmup:
             warming, learner = self._value_warmup(learner, number)
@@ -146,8 +146,8 @@ class PPO(Algorithm):
         return learner, found
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, at temperature 1, with learning rate and entropy bonus annealed to 0, and without magnet,
-        anchor, average and warm-up."""
+        """PPO as in `config`, but at temperature 1, with learning rate and entropy bonus annealed to 0, and without
+        magnet, anchor, average and warm-up."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -163,10 +163,10 @@ class PPO(Algorithm):
         )
         return dataclasses.replace(config, ppo=ppo)
 
-    # ---- from a rollout to what is learnt from ------------------------------------------------------------------
+    # ---- from a rollout to batches ------------------------------------------------------------------------------
 
     def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
-        """Advantages and targets of all decisions, by the values of a critic or by those of the network."""
+        """Advantages and value targets of all decisions, from the values of the critic or else of the network."""
         if self._corrects:
             return vtrace_estimates(
                 self.network, params, rollout, coefs.temperature, RHO_CLIP, coefs.gamma, coefs.gae_lambda
@@ -182,7 +182,7 @@ class PPO(Algorithm):
         group_keys: jax.Array,
         value_only: jax.Array | None,
     ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
-        """New parameters and optimizer state, the sums of the passes, and more metrics."""
+        """Runs the optimizer steps. Returns (params, opt_state, sums over minibatches, further metrics)."""
         del rollout
         learnt = update(
             self.network,
@@ -198,8 +198,8 @@ class PPO(Algorithm):
         return *learnt, {}
 
     def _value_warmup(self, learner: PPOLearner, number: jax.Array) -> tuple[jax.Array, PPOLearner]:
-        """bool[], whether the update belongs to the warm-up; and the learner, whose optimizer state is reset where the
-        warm-up begins and ends: older moments would move parameters that are to stay."""
+        """Whether the update belongs to the value warm-up (bool[]), and the learner, with its optimizer state reset
+        where the warm-up begins and ends: older moments would move parameters that must not change."""
         done: Any = number - learner.hyper.first_update
         length, name = self.config.ppo.value_warmup, self.config.ppo.optimizer
         fresh = (done == 0) | (done == length)
@@ -207,8 +207,8 @@ class PPO(Algorithm):
         return done < length, learner.replace(opt_state=opt_state)
 
     def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.TargetParams) -> Batch:
-        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `kept`: the
-        target parameters."""
+        """The batch of decisions [T, L, ...], L lanes x acting seats; recurrent: [T, B, S, ...]. `kept`: the target
+        parameters."""
         steps = rollout.steps
 
         def logits_of(name: str) -> jax.Array | None:
@@ -232,12 +232,12 @@ class PPO(Algorithm):
 
 
 def coefs_of(learner: PPOLearner, number: jax.Array) -> PPOCoefs:
-    """The numbers of the section `ppo` in the update with this number (i32[])."""
+    """The coefficients of update `number` (i32[])."""
     return PPOCoefs(**learner.hyper.at(number))
 
 
 def sample_action(network: Network, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
-    """One seat's action, drawn from the tempered distribution of a policy network; see `Algorithm.act`."""
+    """Samples one seat's action from the tempered policy of a network; see `Algorithm.act`."""
     memory, logits, value = network.evaluate(policy.params, memory, asked.observation, asked.mask)
     logits = distributions.temper(logits, policy.temperature)
     action = distributions.sample(logits, jax.random.uniform(key))
@@ -248,7 +248,7 @@ def sample_action(network: Network, policy: TemperedPolicy, asked: Asked, memory
 
 
 def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCoefs) -> Metrics:
-    """The metrics of one update, in TensorBoard's names."""
+    """The metrics of one update, by TensorBoard tag."""
     steps, parts = sums.steps, sums.parts
     pulled = {
         "train/magnet_kl": metrics.mean(parts.magnet_kl, steps),

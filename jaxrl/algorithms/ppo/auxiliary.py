@@ -1,8 +1,8 @@
-"""An auxiliary network: a dense network beside the policy that learns from the same rollouts, in training only.
+"""Auxiliary networks: dense networks trained beside the policy on the same rollouts, used in training only.
 
-`critic` and `belief` are such networks. Its parameters are its own, none of its gradients reaches the policy, and no
-snapshot or policy file holds it. It learns after each rollout, in the same passes as the policy (but for the stop at
-`ppo.target_kl`), with an optimizer of its own.
+`critic` and `belief` are auxiliary networks. They share no parameters with the policy, and snapshots and policy files
+do not contain them. They have their own optimizer and train for as many epochs and minibatches as the policy, without
+the early stop at `ppo.target_kl`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class AuxiliaryState:
 
     params: Any
     opt_state: optax.OptState
-    statistics: Statistics | None  # of its features, with `network.normalize`
+    statistics: Statistics | None  # of the features, with `network.normalize`
 
 
 class AuxiliaryNetwork:
-    """A dense network that reads views: packed trees of arrays, which it expands late."""
+    """A dense network whose inputs (views) are packed trees of arrays, expanded per minibatch."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class AuxiliaryNetwork:
         """Compiles nothing.
 
         Args:
-          config: of the training: it shares the network's activation, precision and normaliser, and PPO's passes.
-          hidden: widths.
-          make_head, outputs: from the last of them to the output; called with that number and a name.
+          config: of the training; gives activation, precision, normaliser, epochs and minibatches.
+          hidden: widths of the hidden layers.
+          make_head, outputs: creates the output layer; called with the number of outputs and a name.
           encode: view -> f32[F].
-          form: the shapes of one view.
-          number: of the auxiliary networks, from 0; each shuffles in an order of its own.
+          form: shapes of one view.
+          number: number of this auxiliary network, from 0; each shuffles in its own order.
         """
         network, self._settings = config.network, config.ppo
         self._encode, self._form, self._number, self._normalize = encode, form, number, network.normalize
@@ -68,7 +68,7 @@ class AuxiliaryNetwork:
         self._init = _initialiser(self._module, self._size)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """A new network from a typed key."""
+        """The initial state from a typed key."""
         params = self._init(key)
         statistics = normaliser.fresh(self._size) if self._normalize else None
         return AuxiliaryState(
@@ -76,7 +76,7 @@ class AuxiliaryNetwork:
         )
 
     def apply(self, state: AuxiliaryState, view: PyTree) -> jax.Array:
-        """f32[..., outputs] of views with any leading axes."""
+        """Evaluates views with any leading axes, f32[..., outputs]."""
         form = jax.tree.leaves(self._form)[0]
         encode = self._encode
         for _ in range(jax.tree.leaves(view)[0].ndim - len(form.shape)):
@@ -95,18 +95,18 @@ class AuxiliaryNetwork:
         coefs: PPOCoefs,
         group_keys: jax.Array,
     ) -> tuple[AuxiliaryState, jax.Array]:
-        """Epochs x minibatches; inside the mesh.
+        """Trains for epochs x minibatches; inside the mesh.
 
         Args:
-          state: before.
-          lessons: a tuple with names, leaves [T, L, ...] (L lanes x seats asked): `view` that is read, `weight` f32,
-            0 = not to be learnt from, and what `loss` needs.
+          state: before training.
+          lessons: a named tuple, leaves [T, L, ...] (L lanes x acting seats): the input `view`, `weight` f32, 0 =
+            ignored, and the inputs of `loss`.
           loss: (outputs, lessons), both [n, ...] -> f32[n].
-          coefs: the numbers of this update.
+          coefs: coefficients of this update.
           group_keys: typed keys [groups], by global group number.
 
         Returns:
-          The network afterwards, and the mean loss f32[steps] before each step.
+          The new state, and the mean loss f32[steps] before each step.
         """
         (steps, lanes), ppo = lessons.weight.shape, self._settings
         shape = Shuffle(ppo.epochs, ppo.minibatches * ppo.accumulate, group_keys.shape[0], steps, lanes)
@@ -116,7 +116,7 @@ class AuxiliaryNetwork:
         return jax.lax.scan(functools.partial(self._minibatch, coefs, rows, loss), state, order)
 
     def absorbed(self, state: AuxiliaryState, view: PyTree, steps: Transition) -> AuxiliaryState:
-        """With the statistics of its features after a rollout: views [T, B, S, ...] of its steps."""
+        """Updates the feature statistics with the views [T, B, S, ...] of a rollout."""
         if state.statistics is None:
             return state
         statistics = normaliser.absorbed(state.statistics, self._encode, view, steps.weight, across_devices)
@@ -125,7 +125,7 @@ class AuxiliaryNetwork:
     def _minibatch(
         self, coefs: PPOCoefs, rows: Any, loss: Callable, state: AuxiliaryState, index: jax.Array
     ) -> tuple[AuxiliaryState, jax.Array]:
-        """One optimizer step on rows i32[accumulate, n]; and the mean loss before it."""
+        """One optimizer step on rows i32[accumulate, n]. Returns the new state and the mean loss before the step."""
 
         def portion(params: Any, index: jax.Array) -> jax.Array:
             batch = jax.tree.map(lambda leaf: leaf[index], rows)
@@ -145,22 +145,22 @@ class AuxiliaryNetwork:
 
 
 def forms(env: Env) -> tuple[PyTree, PyTree]:
-    """The forms of an observation and of what it leaves out."""
+    """Shapes of an observation and of its hidden part (`Env.privileged`)."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     seat = jax.ShapeDtypeStruct((), jnp.int32)
     return jax.eval_shape(env.observe, state, seat), jax.eval_shape(env.privileged, state, seat)
 
 
 def by_lane(tree: PyTree) -> PyTree:
-    """[T, B, S, ...] -> [T, L, ...]."""
+    """Merges lanes and seats: [T, B, S, ...] -> [T, L, ...]."""
     return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), tree)
 
 
 def _initialiser(module: nn.Module, size: int) -> Callable[[jax.Array], Any]:
-    """Key -> parameters of a module that reads f32[size]."""
+    """A function from a key to parameters of a module with inputs f32[size]."""
 
     @jax.jit  # one program instead of one for every operation of every layer
-    @jax.custom_batching.sequential_vmap  # LAPACK's batched QR waits for itself for ever on two cores
+    @jax.custom_batching.sequential_vmap  # LAPACK's batched QR deadlocks on two cores
     def init(key: jax.Array) -> Any:
         return module.init(key, jnp.zeros(size))["params"]
 

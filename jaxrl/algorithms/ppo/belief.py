@@ -1,10 +1,10 @@
-"""A learnt belief (`ppo.belief`): the odds of who holds each hidden thing, given what a seat sees.
+"""Belief learning (`ppo.belief`): predicts who holds each hidden card, given a seat's observation.
 
-Belief learning for search: Solinas et al. 2019, https://arxiv.org/abs/1903.09604 (Skat, from people's games), and Hu et
-al. 2021, https://arxiv.org/abs/2106.09086 (Hanabi, from games of the policy itself). An auxiliary network (`auxiliary`)
-reads the observation, adds to the logarithm of the odds by the rules alone (`card_beliefs.uniform`), and learns by the
-log-loss of the true holders (`Env.holders`); untrained it is the uniform belief. One pass gives the odds of each thing
-independently; `card_beliefs.draw` makes them exclude each other.
+Beliefs for search: Solinas et al. 2019, https://arxiv.org/abs/1903.09604 (Skat, from human games), and Hu et al. 2021,
+https://arxiv.org/abs/2106.09086 (Hanabi, from self-play). The output of an auxiliary network (`auxiliary`) on the
+observation is added to the log-odds of the uniform belief under the rules (`card_beliefs.uniform`) and trained by
+cross-entropy with the true holders (`Env.holders`); untrained it is the uniform belief. One forward pass gives
+independent odds per card; `card_beliefs.draw` samples consistent deals.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from jaxrl_envs.shared.card_beliefs import CardBeliefs, open_to, uniform
 
 
 class Unseen(NamedTuple):
-    """What a belief learns from, leaves [T, L, ...]: L lanes x seats asked."""
+    """Training data of the belief, leaves [T, L, ...]: L lanes x acting seats."""
 
     view: PyTree  # observation, packed
     hidden: PyTree  # `Env.privileged`
-    weight: jax.Array  # f32, 1 = the learner's decision, 0 = not to be learnt from
+    weight: jax.Array  # f32, 1 = the learner's decision, 0 = ignored
 
 
 class HolderHead(nn.Module):
-    """One number for each thing and holder, 0 at first."""
+    """One logit per card and holder, initialised to 0."""
 
     num_actions: int
 
@@ -50,13 +50,13 @@ class HolderHead(nn.Module):
 
 
 class BeliefLearner:
-    """Odds of where hidden things are."""
+    """The belief network and its training."""
 
     def __init__(self, config: Config, env: Env):
         """Compiles nothing.
 
         Raises:
-          UserError: the game does not tell who may hold what.
+          UserError: the game does not describe its hidden cards.
         """
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.card_beliefs, form).possible.shape
@@ -64,12 +64,12 @@ class BeliefLearner:
         self._network = AuxiliaryNetwork(config, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """A new belief from a typed key."""
+        """The initial state from a typed key."""
         return self._network.init(key)
 
     def odds(self, stored: Mapping[str, Any], observation: PyTree) -> jax.Array:
-        """f32[N, H] for what one seat sees, by what a checkpoint holds of a belief: `params`, and with
-        `network.normalize` `statistics`."""
+        """Odds f32[N, H] for one seat's observation, from the belief stored in a checkpoint: `params`, and `statistics`
+        with `network.normalize`."""
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
         state = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
         logits = self._logits(self._network.apply(state, observation), observation)
@@ -78,8 +78,8 @@ class BeliefLearner:
     def learn(
         self, belief: AuxiliaryState, rollout: Rollout, coefs: PPOCoefs, group_keys: jax.Array
     ) -> tuple[AuxiliaryState, Metrics]:
-        """Its passes over a rollout, and how well it guessed there before, in nats per hidden thing, beside a uniform
-        belief; inside the mesh. Arguments as of `critic.Critic.learn`."""
+        """Trains on a rollout; inside the mesh. The metrics are the log-loss before training and that of a uniform
+        belief, in nats per hidden card. Arguments as for `critic.Critic.learn`."""
         steps = rollout.steps
         before = across_devices(self._score(belief, steps))
         lessons = by_lane(Unseen(steps.observation, steps.privileged, steps.weight))
@@ -98,11 +98,11 @@ class BeliefLearner:
 
     def _card_beliefs(self, observation: PyTree) -> CardBeliefs:
         found = self._env.card_beliefs(observation)
-        assert found is not None  # `PPOConfig.check_game` has asked
+        assert found is not None  # checked by `PPOConfig.check_game`
         return found
 
     def _score(self, belief: AuxiliaryState, steps: Transition) -> jax.Array:
-        """f32[3]: sums of the nats of the uniform and of the learnt belief, and of weights; step by step."""
+        """f32[3]: summed log-losses (nats) of the uniform and the learnt belief, and summed weights; step by step."""
 
         def at(now: Transition) -> jax.Array:
             outputs = self._network.apply(belief, now.observation)
@@ -112,14 +112,14 @@ class BeliefLearner:
         return jnp.sum(jax.lax.map(at, steps), axis=0)
 
     def _logits(self, outputs: jax.Array, observation: PyTree) -> jax.Array:
-        """f32[2, N, H] for one seat: of the uniform belief, and of the learnt one (outputs f32[N * H])."""
+        """Logits f32[2, N, H] for one seat: of the uniform belief and of the learnt one (outputs f32[N * H])."""
         about = self._card_beliefs(observation)
         base = jnp.log(jnp.maximum(uniform(about), 1e-9))
         both = jnp.stack([base, base + outputs.reshape(self._shape)])
         return distributions.mask_logits(both, open_to(about))
 
     def _nats(self, outputs: jax.Array, observation: PyTree, hidden: PyTree) -> jax.Array:
-        """f32[2]: the mean log-loss per hidden thing of both beliefs for one seat."""
+        """f32[2]: mean log-loss per hidden card of both beliefs for one seat."""
         holder = self._env.holders(observation, hidden)
         surprise = -jax.nn.log_softmax(self._logits(outputs, observation))
         of_each = jnp.take_along_axis(surprise, jnp.maximum(holder, 0)[None, :, None], axis=2)[..., 0]

@@ -1,11 +1,12 @@
-"""A privileged critic (`ppo.critic`): it sees the whole position and is used for the advantages only.
+"""Privileged critic (`ppo.critic`): a value network that sees hidden cards and is used for the advantages only.
 
 Asymmetric actor-critic (Pinto et al. 2018, https://arxiv.org/abs/1710.06542; in a card game Yang et al. 2022,
-https://arxiv.org/abs/2203.16406). The return of a seat depends on cards that it cannot see. A value that knows them
-takes that noise out of the advantages and adds no bias: given what the seat sees, its action does not depend on them.
+https://arxiv.org/abs/2203.16406). The return of a seat depends on cards that it cannot see. A value function that knows
+them reduces the variance of the advantages without bias, because given the observation the action is independent of
+them.
 
-The critic is an auxiliary network (`auxiliary`) on observation and hidden part. The value head of the policy network
-learns the same returns, for search and play.
+The critic is an auxiliary network (`auxiliary`) on the observation and the hidden part. The value head of the policy
+network learns the same returns, for search and play.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from jaxrl_envs.contract.env import Env, PyTree
 
 
 class Returns(NamedTuple):
-    """What the critic learns from, leaves [T, L, ...]: L lanes x seats asked."""
+    """Training data of the critic, leaves [T, L, ...]: L lanes x acting seats."""
 
     view: PyTree  # observation and hidden part, packed
-    value: jax.Array  # f32, expected before the update
-    target: jax.Array  # f32, the return that it should predict
-    weight: jax.Array  # f32, 1 = the learner's decision with a valid return, 0 = not to be learnt from
+    value: jax.Array  # f32, value estimate before the update
+    target: jax.Array  # f32, value target
+    weight: jax.Array  # f32, 1 = the learner's decision with a valid return, 0 = ignored
 
 
 class ValueHead(nn.Module):
-    """The value of one torso vector, in float32."""
+    """Value head on a torso vector, in float32."""
 
     num_actions: int
 
@@ -49,13 +50,13 @@ class ValueHead(nn.Module):
 
 
 class Critic:
-    """Values of positions from the view of a seat and what that leaves out."""
+    """The critic network and its training."""
 
     def __init__(self, config: Config, env: Env):
         """Compiles nothing.
 
         Raises:
-          UserError: the game does not tell what its seats cannot see.
+          UserError: the game does not describe its hidden information.
         """
 
         def encode(view: PyTree) -> jax.Array:
@@ -66,11 +67,11 @@ class Critic:
         self._network = AuxiliaryNetwork(config, hidden, ValueHead, 1, encode, forms(env), 0)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """A new critic from a typed key."""
+        """The initial state from a typed key."""
         return self._network.init(key)
 
     def values(self, critic: AuxiliaryState, rollout: Rollout) -> Values:
-        """What it expects along a rollout, step by step: expanded features of all of it would not fit into memory."""
+        """Value estimates along a rollout, computed step by step to bound the memory for expanded features."""
         value = functools.partial(self._network.apply, critic)
 
         def final(now: Transition) -> jax.Array:
@@ -88,13 +89,13 @@ class Critic:
     def learn(
         self, critic: AuxiliaryState, rollout: Rollout, returns: Returns, coefs: PPOCoefs, group_keys: jax.Array
     ) -> tuple[AuxiliaryState, Metrics]:
-        """Epochs x minibatches of the squared error; inside the mesh.
+        """Minimises the squared error in epochs x minibatches; inside the mesh.
 
         Args:
-          critic: that gave `returns.value`.
-          rollout: for the features' statistics.
-          returns: of it.
-          coefs: the numbers of this update.
+          critic: state that computed `returns.value`.
+          rollout: for the feature statistics.
+          returns: training data from the rollout.
+          coefs: coefficients of this update.
           group_keys: typed keys [groups], by global group number.
         """
 
@@ -113,11 +114,11 @@ class Critic:
 
 
 def returns_of(rollout: Rollout, values: Values, advantage: jax.Array, valid: jax.Array) -> Returns:
-    """What the critic learns from a rollout.
+    """Training data of the critic from a rollout.
 
     Args:
       rollout: [T, B, S, ...].
-      values: that the critic expected.
+      values: estimates of the critic.
       advantage: f32[T, B, S].
       valid: [T, B, S], 1 where the return is valid, else 0.
     """
@@ -127,7 +128,7 @@ def returns_of(rollout: Rollout, values: Values, advantage: jax.Array, valid: ja
 
 
 def explained(value: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
-    """f32[]: the share of the variance of the returns that values explain; 0 if they do not vary. Over all devices."""
+    """f32[]: explained variance of the returns over all devices; 0 if they do not vary."""
     error = target - value
     moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
     sums = across_devices(tuple(jnp.sum(weight * moment) for moment in moments))

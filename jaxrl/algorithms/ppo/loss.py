@@ -1,4 +1,5 @@
-"""The clipped surrogate loss of PPO over weighted decisions (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
+"""The clipped surrogate loss of PPO over weighted decisions (Schulman et al. 2017,
+https://arxiv.org/abs/1707.06347)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from jaxrl.networks.base import Memory, Network
 
 
 class PPOCoefs(NamedTuple):
-    """The numbers and schedules of the section `ppo` as they are in one update, f32[] each."""
+    """Coefficients of one update: the numbers and schedules of the section `ppo`, f32[] each."""
 
     learning_rate: jax.Array
     entropy_coef: jax.Array
@@ -24,40 +25,40 @@ class PPOCoefs(NamedTuple):
     ema: jax.Array
     temperature: jax.Array
     clip: jax.Array
-    value_clip: jax.Array  # 0 switches the clip off
+    value_clip: jax.Array  # 0: no clipping
     value_coef: jax.Array
     gamma: jax.Array
     gae_lambda: jax.Array
     max_grad_norm: jax.Array
-    target_kl: jax.Array  # 0: no stop
+    target_kl: jax.Array  # 0: no early stop
 
 
 class RecurrentInputs(NamedTuple):
-    """What re-evaluates N chunks of q steps by a network with a memory. P seats, S decisions per step."""
+    """Inputs for re-evaluating N chunks of q steps with a recurrent network. P seats, S decisions per step."""
 
-    memory: Memory  # [N, P, ...], at the beginning of each chunk
-    seat: jax.Array  # i32[N, q, S], asked
+    memory: Memory  # [N, P, ...], stored state at the start of each chunk
+    seat: jax.Array  # i32[N, q, S], acting
     over: jax.Array  # bool[N, q], the step ended the game
 
 
 class Batch(NamedTuple):
-    """Decisions to learn from; every leaf has the leading axis N, or the axes [N, q, S] of chunks."""
+    """A batch of decisions; every leaf has the leading axis N, or the axes [N, q, S] for chunks."""
 
     observation: Any  # packed
     mask: jax.Array  # u32[N, W]
     action: jax.Array  # i32[N]
-    log_prob: jax.Array  # f32[N], when it was chosen, of the distribution it was drawn from
-    value: jax.Array  # f32[N], expected when it was chosen
+    log_prob: jax.Array  # f32[N], under the behaviour policy
+    value: jax.Array  # f32[N], estimate at the time of the decision
     advantage: jax.Array  # f32[N]
-    target: jax.Array  # f32[N], the return that the value should predict
-    weight: jax.Array  # f32[N], 1 = the learner's decision with a valid return, 0 = not to be learnt from
-    recurrent: RecurrentInputs | None = None  # of chunks
-    magnet: jax.Array | None = None  # f32[N, A], masked logits of a magnet that is a policy
-    anchor: jax.Array | None = None  # f32[N, A], those of the anchor
+    target: jax.Array  # f32[N], value target
+    weight: jax.Array  # f32[N], 1 = the learner's decision with a valid return, 0 = ignored
+    recurrent: RecurrentInputs | None = None  # for chunks
+    magnet: jax.Array | None = None  # f32[N, A], masked logits of the magnet, if it is a policy
+    anchor: jax.Array | None = None  # f32[N, A], masked logits of the anchor
 
 
 class LossSums(NamedTuple):
-    """Weighted sums over decisions, f32[]; divided by `weight` they are means."""
+    """Weighted sums over decisions, f32[]; divide by `weight` for means."""
 
     policy: jax.Array
     value: jax.Array
@@ -82,14 +83,14 @@ def ppo_loss(
     Args:
       params: of `network`.
       batch: see `Batch`.
-      network: applied to the expanded observations.
-      settings: the section `ppo`; its static settings are read.
-      coefs: its numbers in this update.
-      dropout_keys: typed keys [N] (or [N, q, S]); None = nothing is dropped. With dropout the ratio of unchanged
-        parameters is not 1, because decisions are made without.
+      network: the policy and value network.
+      settings: the section `ppo`, for its static settings.
+      coefs: coefficients of this update.
+      dropout_keys: typed keys [N] (or [N, q, S]); None: no dropout. With dropout the initial ratio is not exactly 1,
+        because actors do not use dropout.
 
     Returns:
-      f32[] and the parts of it.
+      The summed loss f32[] and its parts.
     """
     chex.assert_equal_shape([batch.action, batch.log_prob, batch.value, batch.advantage, batch.target, batch.weight])
     chex.assert_type([batch.action, batch.advantage, batch.target, batch.weight], [int, float, float, float])
@@ -99,12 +100,12 @@ def ppo_loss(
         _, logits, value = evaluate(params, (), batch.observation, mask, dropout_keys)
     else:
         logits, value = _unroll(params, batch, batch.recurrent, mask, network, dropout_keys)
-    # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
+    # Ratio and entropy bonus refer to the tempered distribution that actions are sampled from.
     logits = distributions.temper(logits, coefs.temperature)
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
     magnet_kl, anchor_kl = _divergences(logits, mask, batch, settings, coefs)
 
-    # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
+    # A bot's action may have nearly zero probability under the network; with weight 0, avoid 0 * inf.
     log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1.0 - coefs.clip, 1.0 + coefs.clip)
@@ -121,7 +122,7 @@ def ppo_loss(
         policy=total(policy),
         value=0.5 * total(error),
         entropy=total(entropy),
-        # The low-variance estimator of http://joschu.net/blog/kl-approx.html.
+        # Low-variance estimator, http://joschu.net/blog/kl-approx.html.
         approx_kl=total(jax.lax.stop_gradient(ratio - 1.0 - log_ratio)),
         clip_fraction=total((jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32)),
         magnet_kl=total(magnet_kl),
@@ -134,7 +135,7 @@ def ppo_loss(
 def _divergences(
     logits: jax.Array, mask: jax.Array, batch: Batch, settings: PPOConfig, coefs: PPOCoefs
 ) -> tuple[jax.Array, jax.Array]:
-    """KL(policy || magnet) and KL(anchor || policy), f32[N], of tempered logits; 0 for what is not configured."""
+    """KL(policy || magnet) and KL(anchor || policy), f32[N], of tempered logits; 0 for those not configured."""
     magnet_kl = anchor_kl = jnp.zeros(logits.shape[:-1])
     if settings.magnet != "none":
         magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
@@ -145,7 +146,7 @@ def _divergences(
 
 
 def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
-    """The loss from its parts (sums or means alike)."""
+    """The loss from its parts (either sums or means)."""
     loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy
     if settings.magnet != "none":
         loss = loss + coefs.magnet_coef * sums.magnet_kl
@@ -155,8 +156,8 @@ def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
 def _unroll(
     params: Any, batch: Batch, inputs: RecurrentInputs, mask: jax.Array, network: Network, keys: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
-    """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, step by step from the memory at their beginning:
-    gradients flow back through the memory to the first step of the chunk and no further."""
+    """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, unrolled from their stored recurrent states (truncated
+    backpropagation through time)."""
 
     def chunk(memory: Memory, seat: jax.Array, over: jax.Array, observation: Any, mask: jax.Array, keys: Any) -> Any:
         def step(memory: Memory, now: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:

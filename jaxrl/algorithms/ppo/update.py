@@ -1,9 +1,9 @@
-"""One PPO update: epochs x minibatches in one loop over a rollout that stays where it is.
+"""One PPO update: a single loop over epochs x minibatches.
 
-What is shuffled are chunks of steps of a lane (of one step without a memory). Minibatches are gathered by index: no
-shuffled copy of the rollout is ever made. Lanes are split into groups, every group is shuffled by itself and gives
-every minibatch an equal share. Groups never leave their device, so the result does not depend on the number of devices
-beyond the order of sums.
+Chunks of consecutive steps of a lane are shuffled (single steps for a feed-forward network). Minibatches are gathered
+by index, without a shuffled copy of the rollout. Lanes are split into groups; each group is shuffled separately and
+contributes an equal share to every minibatch. A group stays on one device, so that results depend on the number of
+devices only through the order of summation.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, combine, ppo_lo
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
 
-ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild
-TOP = np.uint32(1 << 31)  # of a word
-KL_MARGIN = 1.5  # as in Stable-Baselines3: the passes stop beyond 1.5 x target_kl
+ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's default 1e-8 makes the first steps unstable
+TOP = np.uint32(1 << 31)  # the highest bit of a word
+KL_MARGIN = 1.5  # as in Stable-Baselines3: early stop beyond 1.5 x target_kl
 
 
 class UpdateSums(NamedTuple):
-    """Sums over the minibatches that were taken, f32[]."""
+    """Sums over the minibatches of an update, f32[]."""
 
     loss: jax.Array
     parts: LossSums  # means per minibatch, summed
@@ -48,7 +48,7 @@ class _Carry(NamedTuple):
 
 
 def empty_sums() -> UpdateSums:
-    """Sums over nothing."""
+    """Zero sums, before the first minibatch."""
     zero = jnp.float32(0.0)
     return UpdateSums(zero, LossSums(*[zero] * len(LossSums._fields)), zero, zero, zero)
 
@@ -69,11 +69,11 @@ def update(
     Args:
       network: the policy and value network.
       settings: the section `ppo`.
-      coefs: its numbers in this update.
+      coefs: coefficients of this update.
       params: of the network.
       opt_state: of the optimizer.
-      batch: leaves [T, L, ...], L decision lanes of this device; groups are consecutive lanes. With a memory
-        [T, B, S, ...], and `recurrent` with memories [C, B, P, ...].
+      batch: leaves [T, L, ...], L decision lanes of this device; groups are consecutive lanes. Recurrent:
+        [T, B, S, ...], and `recurrent` with states [C, B, P, ...].
       group_keys: typed keys [groups], by global group number.
       sequence: steps of a chunk.
       value_only: bool[], see `passes`.
@@ -98,11 +98,11 @@ def update(
 
 
 class Order(NamedTuple):
-    """The minibatches of an update in their order."""
+    """The sequence of minibatches of an update."""
 
     length: int | jax.Array  # i32[], number of minibatches
     at: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
-    """number i32[] -> the epoch i32[] it belongs to, and its chunks i32[accumulate, n]"""
+    """Maps the number of a minibatch, i32[], to its epoch i32[] and its chunks i32[accumulate, n]."""
 
 
 def passes(
@@ -114,16 +114,16 @@ def passes(
     order: Order,
     value_only: jax.Array | None = None,
 ) -> tuple[Any, optax.OptState, UpdateSums]:
-    """An optimizer step for every minibatch of `order`, up to the one that moves the policy too far.
+    """Takes an optimizer step for every minibatch of `order`, with early stopping at `target_kl`.
 
     Args:
       loss: (params, epoch i32[], chunks i32[n]) -> the *sum* of the loss over a portion of a minibatch, and its parts.
       settings: the section `ppo`.
-      coefs: its numbers in this update.
-      params: that learn.
+      coefs: coefficients of this update.
+      params: parameters to optimise.
       opt_state: of the optimizer.
       order: of the minibatches.
-      value_only: bool[], only the last layer of the value learns; None: all parameters do.
+      value_only: bool[], train only the last layer of the value head; None: all parameters.
 
     Returns:
       As `update`.
@@ -131,15 +131,15 @@ def passes(
     if value_only is not None:
         loss = _value_head_only(loss, value_only)
     step = functools.partial(_minibatch, loss, settings, coefs, order, value_only)
-    # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
-    # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
+    # Early stopping is the loop condition, and the last step is undone by a select: on a GPU every data-dependent
+    # branch waits for the host, here once per minibatch. With several seeds the loop runs until all have stopped.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
     carry = jax.lax.while_loop(lambda carry: (carry.number < order.length) & ~carry.stopped, step, carry)
     return carry.params, carry.opt_state, carry.sums
 
 
 def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
-    """Zero mean and unit variance over all learner decisions of the update, f32[T, L] each."""
+    """Normalises advantages f32[T, L] to zero mean and unit variance over the learner's decisions of the update."""
     count, total = across_devices((jnp.sum(weight), jnp.sum(weight * advantage)))
     count = jnp.maximum(count, 1.0)
     centred = advantage - total / count
@@ -148,17 +148,17 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def is_value_head(path: Any) -> bool:
-    """Whether parameters with this path are the last layer of the value, `heads/value`."""
+    """Whether this parameter path belongs to the last layer of the value head, `heads/value`."""
     return "['heads']['value']" in jax.tree_util.keystr(path)
 
 
 def make_rule(settings: PPOConfig, coefs: PPOCoefs) -> optax.GradientTransformation:
-    """The optimizer of an update of PPO."""
+    """The optimizer for one update."""
     return optimizer.make_optimizer(settings.optimizer, coefs.learning_rate, coefs.max_grad_norm, ADAM_EPS)
 
 
 def _hold(value_only: jax.Array, before: Any, after: Any) -> Any:
-    """The parameters `after` a step; where `value_only` (bool[]) all but the last layer of the value as `before` it."""
+    """The parameters `after` a step; if `value_only` (bool[]), all but the value head's last layer as `before` it."""
 
     def of(path: Any, old: jax.Array, new: jax.Array) -> jax.Array:
         return new if is_value_head(path) else jnp.where(value_only, old, new)
@@ -167,8 +167,8 @@ def _hold(value_only: jax.Array, before: Any, after: Any) -> Any:
 
 
 def _value_head_only(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
-    """The same loss; where `alone` (bool[]) its gradient is 0 but for the last layer of the value, on which no policy
-    depends."""
+    """Wraps a loss; if `alone` (bool[]), its gradient is 0 except for the last layer of the value head, which the
+    policy does not depend on."""
 
     def held(path: Any, leaf: jax.Array) -> jax.Array:
         return leaf if is_value_head(path) else jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
@@ -180,17 +180,17 @@ def _value_head_only(loss: Callable[..., Any], alone: jax.Array) -> Callable[...
 
 
 class Shuffle(NamedTuple):
-    """What is shuffled."""
+    """Dimensions of the shuffle."""
 
     epochs: int
-    portions: int  # of an epoch, equally large
-    groups: int  # of lanes on this device
-    chunks: int  # of each lane
+    portions: int  # equal portions per epoch
+    groups: int  # of lanes, on this device
+    chunks: int  # per lane
     lanes: int  # of this device
 
 
 def shuffle_of(settings: PPOConfig, batch: Batch, group_keys: jax.Array, sequence: int) -> Shuffle:
-    """How a batch with leaves [T, L, ...] is shuffled in chunks of `sequence` steps."""
+    """The dimensions for shuffling a batch with leaves [T, L, ...] in chunks of `sequence` steps."""
     steps, lanes = batch.weight.shape[:2]
     portions = settings.minibatches * settings.accumulate
     return Shuffle(settings.epochs, portions, group_keys.shape[0], steps // sequence, lanes)
@@ -204,12 +204,12 @@ def shuffled_indices(group_keys: jax.Array, shape: Shuffle) -> jax.Array:
 
 
 def shuffled_groups(group_keys: jax.Array, shape: Shuffle, last: jax.Array | None = None) -> jax.Array:
-    """The chunk numbers of every group in a new order in every epoch, i32[epochs, groups, size].
+    """Shuffles the chunk numbers of every group in every epoch, i32[epochs, groups, size].
 
     Args:
       group_keys: typed keys [groups].
-      shape: what is shuffled.
-      last: bool[chunks, lanes], those that come after all others of their group.
+      shape: dimensions.
+      last: bool[chunks, lanes], chunks to sort behind all others of their group.
     """
     width = shape.lanes // shape.groups  # lanes per group
     size = shape.chunks * width  # chunks per group
@@ -227,12 +227,12 @@ def shuffled_groups(group_keys: jax.Array, shape: Shuffle, last: jax.Array | Non
 
 
 def rows_of(batch: Any) -> Any:
-    """The batch with one leading axis: steps * lanes, of the memory chunks * lanes."""
+    """The batch with one leading axis: steps * lanes, or chunks * lanes for recurrent states."""
     return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), batch)
 
 
 def gathered(rows: Batch, shape: Shuffle, sequence: int, index: jax.Array) -> Batch:
-    """The chunks with these numbers i32[n]: leaves [n, ...] of single steps, [n, q, ...] of chunks with a memory."""
+    """Gathers the chunks with numbers i32[n]: leaves [n, ...] for single steps, [n, q, ...] if recurrent."""
     if rows.recurrent is None:
         return jax.tree.map(lambda leaf: leaf[index], rows)
     within = chunk_rows(shape, sequence, index)
@@ -242,16 +242,16 @@ def gathered(rows: Batch, shape: Shuffle, sequence: int, index: jax.Array) -> Ba
 
 
 def chunk_rows(shape: Shuffle, sequence: int, index: jax.Array) -> jax.Array:
-    """i32[n, q]: the rows (step * lanes + lane) of chunks i32[n]."""
+    """Row numbers i32[n, q] (step * lanes + lane) of chunks i32[n]."""
     first = index // shape.lanes * sequence * shape.lanes + index % shape.lanes
     return first[:, None] + jnp.arange(sequence) * shape.lanes
 
 
 def permutation(key: jax.Array, size: int, last: jax.Array | None = None) -> jax.Array:
-    """A random order i32[size] of 0 .. size - 1 by one sort of single words; of `last` (bool[size]) after all others.
+    """A random permutation i32[size] of 0 .. size - 1 by one sort of single words; `last` (bool[size]) sort behind.
 
     The low bits of each word are the number itself, the high bits are random: six times faster on CPU than sorting
-    pairs. Words with equal high bits stay in order; with 2^13 numbers that concerns one pair in 2^19.
+    pairs. Numbers with equal high bits stay in order; with 2^13 numbers this affects one pair in 2^19.
     """
     bits = max(1, (size - 1).bit_length())
     low = jnp.uint32((1 << bits) - 1)
@@ -264,14 +264,14 @@ def permutation(key: jax.Array, size: int, last: jax.Array | None = None) -> jax
 def dropout_keys(
     group_keys: jax.Array, shape: Shuffle, sequence: int, batch: Batch, epoch: jax.Array | int, index: jax.Array
 ) -> jax.Array:
-    """Keys for the chunks i32[n] in an epoch (i32[]), [n] or [n, q, S]: every decision has its own, new in every epoch.
+    """Keys [n] or [n, q, S] for chunks i32[n] in an epoch (i32[]): a different key for every decision and epoch.
 
-    They depend on the group and on the decision's place in it, so neither devices nor portions change them.
+    A key depends on the group and the decision's position in it, but not on devices or portions.
     """
     width = shape.lanes // shape.groups
     rows = index if batch.recurrent is None else chunk_rows(shape, sequence, index)
     time, lane = rows // shape.lanes, rows % shape.lanes
-    # The numbers below `epochs` have shuffled the groups.
+    # Numbers below `epochs` are used for shuffling.
     of_group = jax.vmap(jax.random.fold_in, in_axes=(0, None))(group_keys, shape.epochs + epoch)
     keys = _fold(of_group[lane // width], time * width + lane % width)
     return keys if batch.recurrent is None else _fold(keys[..., None], jnp.arange(batch.action.shape[2]))
@@ -290,24 +290,24 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
 def _minibatch(
     loss, settings: PPOConfig, coefs: PPOCoefs, order: Order, value_only: jax.Array | None, carry: _Carry
 ) -> _Carry:
-    """One optimizer step; the one that finds the KL divergence too large is not taken."""
+    """One optimizer step, undone if the KL divergence is too large."""
     epoch, index = order.at(carry.number)
     gradient, parts = _gradient(loss, carry.params, epoch, index)
     norms = optimizer.gradient_norms(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
-    # Non-finite numbers stop too; the metrics show them and the trainer ends the run.
+    # Non-finite numbers stop too; they show in the metrics, and the trainer ends the run.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
     learnt = optimizer.apply(make_rule(settings, coefs), carry.params, carry.opt_state, gradient)
     if value_only is not None:  # weight decay moves parameters whose gradient is 0
         learnt = (_hold(value_only, carry.params, learnt[0]), learnt[1])
-    # Selected, not branched: the step is as cheap as the question whether to take it.
+    # A select, not a branch: on a GPU the step costs no more than the decision.
     params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
     sums = UpdateSums(combine(parts, settings, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))
     return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
 
 
 def _gradient(loss, params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:
-    """Gradient of the mean loss of one minibatch (i32[accumulate, n] chunks) and the means of its parts."""
+    """The gradient of the mean loss of a minibatch (chunks i32[accumulate, n]), and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
         found: tuple[Any, LossSums] = jax.grad(loss, has_aux=True)(params, epoch, index)
