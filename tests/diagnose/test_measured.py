@@ -12,7 +12,7 @@ from scripts import measured
 
 TEXT = measured.PAGE.read_text(encoding="utf-8")
 SECTIONS = dict(zip(*[iter(re.split(r"^#{2,3} (.*)\n", TEXT, flags=re.MULTILINE)[1:])] * 2, strict=True))
-OTHERS = {"On pages of their own", "Speed", "Graphics cards", "How these figures are measured"}  # links, headings, text
+OTHERS = {"On pages of their own", "Speed", "GPUs", "How these figures are measured"}  # links, headings, text
 
 
 @pytest.mark.parametrize("title", [title for title in SECTIONS if title not in OTHERS])
