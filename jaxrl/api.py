@@ -83,13 +83,13 @@ def load(
     sampled: bool = False,
     allow: Collection[str] = (),
 ) -> FoundPlayers:
-    """A run, a policy file or a policy of the zoo ("zoo:NAME"): its players, its game and its configuration.
+    """Loads a run, a policy file or a zoo policy ("zoo:NAME"), with its players, game and configuration.
 
     Args:
       name: of the run, its folder, the file, or "zoo:NAME".
       overrides: of its configuration, "a.b=value" each.
       checkpoint: of a run: "newest", "best", or a number of updates.
-      sampled: it draws its moves, where its configuration says otherwise.
+      sampled: sample actions even if the configuration says greedy.
       allow: modules that its configuration may name: importing them runs them.
 
     Raises:
@@ -109,7 +109,7 @@ def evaluate(
     sampled: bool = False,
     allow: Collection[str] = (),
 ) -> list[Row]:
-    """Plays what `load` gives against each opponent on duplicate deals, as `jaxrl evaluate` does; nothing is written.
+    """Evaluates a player against each opponent on duplicate deals, like `jaxrl evaluate`; writes nothing.
 
     Args:
       name, overrides, checkpoint, sampled, allow: as for `load`.
@@ -135,7 +135,7 @@ def evaluate(
 def tournament(
     names: Sequence[str], *, deals: int = 50, seed: int = 0, sampled: bool = False, allow: Collection[str] = ()
 ) -> RoundRobin:
-    """Everybody against everybody on duplicate deals, as `jaxrl tournament` does.
+    """Plays a round-robin tournament on duplicate deals, like `jaxrl tournament`.
 
     Args:
       names: "bots", "bot:NAME", runs ("RUN", "RUN@UPDATE", "RUN@best", "RUN@all"), "zoo:NAME", policy files, or keys of

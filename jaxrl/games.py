@@ -1,4 +1,4 @@
-"""Makes the game of a configuration by the registry, and deploys its engine if that is another program."""
+"""Creates the game of a configuration, and deploys its engine if that is a separate program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GameForms(NamedTuple):
-    """A game in its two forms; one object where they are the same."""
+    """The training and evaluation form of a game; the same object if they do not differ."""
 
     training: Env  # as it is trained on
     evaluation: Env  # as it is evaluated and played, e.g. whole games where training is on single rounds

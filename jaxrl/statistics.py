@@ -75,7 +75,7 @@ def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The mean of log lines with its normal interval; None of nothing."""
+    """The mean with its normal-approximation interval; None for an empty sequence."""
     if not values:
         return None
     mean = float(np.mean(values))
@@ -84,7 +84,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
 
 def student_interval(values: np.ndarray) -> Interval:
-    """The mean of f64[N] values, or differences of pairs, with Student's interval, for few of them; N is at least 2."""
+    """The mean of values or paired differences f64[N >= 2] with Student's t interval, for small samples."""
     count = len(values)
     half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(count))
     mean = float(np.mean(values))
@@ -92,7 +92,7 @@ def student_interval(values: np.ndarray) -> Interval:
 
 
 def welch_interval(left: np.ndarray, right: np.ndarray) -> Interval:
-    """The mean of `right` less that of `left`, independent samples f64[N >= 2] whose spreads may differ.
+    """The difference of means, `right` - `left`, of independent samples f64[N >= 2] with unequal variances (Welch).
 
     B. L. Welch 1947, https://doi.org/10.1093/biomet/34.1-2.28
     """

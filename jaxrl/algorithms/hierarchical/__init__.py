@@ -1,1 +1,1 @@
-"""A manager that sets goals and a worker that plays for them, both by PPO."""
+"""Hierarchical PPO: a manager that sets goals and a worker that pursues them."""

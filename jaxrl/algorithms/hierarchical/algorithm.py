@@ -1,9 +1,10 @@
-"""Hierarchical PPO as an `Algorithm`: a manager that sets goals and a worker that plays for them, trained together.
+"""Hierarchical PPO as an `Algorithm`: a manager that sets goals and a worker that pursues them, trained jointly.
 
-The game says which decisions set goals (`Env.manages`); in Skull King these are the bids. Each role has a network, an
-optimizer, hyper-parameters, a chain of rewards and metrics of its own (`role`), and both learn from the same rollouts.
-Feudal in spirit (Dayan & Hinton 1992; Vezhnevets et al. 2017, https://arxiv.org/abs/1703.01161), but the goals are
-actions of the game, and the manager's alone. `hindsight` lets the worker learn from goals that it was not told.
+The game defines which decisions set goals (`Env.manages`); in Skull King these are the bids. Each role has its own
+network, optimizer, hyper-parameters, reward sequence and metrics (`role`), and both learn from the same rollouts.
+Related to feudal reinforcement learning (Dayan & Hinton 1992; Vezhnevets et al. 2017,
+https://arxiv.org/abs/1703.01161), but the goals are actions of the game, which only the manager takes. With `hindsight`
+the worker also learns from relabelled goals.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.section import Schedule
 
-Both = dict[str, Any]  # something of each of the `ROLES`
-HINDSIGHT = "hindsight"  # beside them among the hyper-parameters
+Both = dict[str, Any]  # one value per role, see `ROLES`
+HINDSIGHT = "hindsight"  # a further key of the hyper-parameters
 
 
 @struct.dataclass
@@ -39,7 +40,7 @@ class HierarchicalLearner(Learner):
 
 
 class Hierarchical(Algorithm):
-    """A manager and a worker, each by PPO."""
+    """A manager and a worker, each trained by PPO."""
 
     headline = PPO.headline
     networks = 2
@@ -58,7 +59,7 @@ class Hierarchical(Algorithm):
         self.hindsight = config.hierarchical.hindsight.on
 
     def init(self, key: jax.Array) -> HierarchicalLearner:
-        """New parameters of both from a typed key."""
+        """The initial learner of both roles from a typed key."""
         parts = {name: role.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
         return self._joined(parts).replace(hyper=self.hyper())
 
@@ -74,18 +75,18 @@ class Hierarchical(Algorithm):
         return found
 
     def policy(self, learner: HierarchicalLearner, number: jax.Array) -> TemperedPolicy:
-        """The parameters of both, at the temperature of this update."""
+        """The parameters of both roles at the temperature of this update."""
         temperature = self._roles[WORKER].policy(_part(learner, WORKER), number).temperature
         return TemperedPolicy(params=learner.params, temperature=temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
-        """Draws an action from the tempered distribution of the role that is asked."""
+        """Samples an action from the tempered policy of the acting role."""
         return sample_action(self.network, policy, asked, memory, key)
 
     def learn(
         self, learner: HierarchicalLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[HierarchicalLearner, Metrics]:
-        """Each role learns from its decisions. Metrics of a role are under its name; those of `train` are of both."""
+        """Updates each role on its own decisions. Metrics of a role are under its name, joint ones under `train`."""
         hindsight = HindsightCoefs(**learner.hyper[HINDSIGHT].at(number))
         parts: dict[str, PPOLearner] = {}
         together: Metrics = {}
@@ -100,7 +101,7 @@ class Hierarchical(Algorithm):
         return self._joined(parts).replace(hyper=learner.hyper), together | told
 
     def best_response(self, config: Config) -> Config:
-        """As PPO's, with the learning rate and entropy bonus of both roles falling to 0, and without hindsight."""
+        """As for PPO, with learning rate and entropy bonus of both roles annealed to 0, and without hindsight."""
         section = config.hierarchical
         rate = Schedule("linear", config.exploit.learning_rate, 0.0)
 
@@ -115,7 +116,7 @@ class Hierarchical(Algorithm):
         return dataclasses.replace(config, hierarchical=section)
 
     def _joined(self, parts: dict[str, PPOLearner]) -> HierarchicalLearner:
-        """The learners of the roles as one."""
+        """Combines the learners of the roles into one."""
         kept = parts[WORKER].copies
         return HierarchicalLearner(
             params={name: part.params for name, part in parts.items()},
@@ -127,7 +128,7 @@ class Hierarchical(Algorithm):
 
 
 def _part(learner: HierarchicalLearner, name: str) -> PPOLearner:
-    """What is a role's."""
+    """Extracts the learner of a role."""
     return PPOLearner(
         params=learner.params[name],
         hyper=learner.hyper[name],
@@ -138,7 +139,7 @@ def _part(learner: HierarchicalLearner, name: str) -> PPOLearner:
 
 
 def _view(rollout: Rollout, role: Role, name: str) -> Rollout:
-    """A rollout as a role sees it: its parameters and memories, weight 0 where the other decided."""
+    """The rollout for one role: its parameters and recurrent states, weight 0 for decisions of the other role."""
     remembers = role.network.remembers
     return rollout._replace(
         steps=rollout.steps._replace(weight=rollout.steps.weight * role.own(rollout)),

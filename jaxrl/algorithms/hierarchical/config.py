@@ -1,4 +1,4 @@
-"""The section `hierarchical`: a manager that sets goals and a worker that plays for them."""
+"""The section `hierarchical`: a manager that sets goals and a worker that pursues them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxrl_envs.shared.section import Schedule, Section
 
 @dataclasses.dataclass(frozen=True)
 class RoleConfig:
-    """What differs between the two, in place of the keys of `ppo` with these names."""
+    """Settings of one role, which replace the keys of the same names in `ppo`."""
 
     epochs: int = option(12, "passes over its own decisions per update, in minibatches as large as PPO's", minimum=1)
     learning_rate: Schedule = option(Schedule("linear", 5e-4, 2e-5), "Adam step size")
@@ -23,7 +23,7 @@ class RoleConfig:
 
 @dataclasses.dataclass(frozen=True)
 class HindsightConfig:
-    """The worker's sequences once more, with the goal that came true."""
+    """Hindsight: learning from the worker's sequences relabelled with the goal that came true."""
 
     weight: Schedule = option(
         Schedule("constant", 0.0), "weight of what they teach beside the worker's own loss, e.g. 0.5; 0: off"
@@ -34,13 +34,13 @@ class HindsightConfig:
 
     @property
     def on(self) -> bool:
-        """Whether it ever has a weight."""
+        """Whether the weight is ever above 0."""
         return self.weight.start > 0.0 or (self.weight.kind != "constant" and self.weight.end > 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class HierarchicalConfig(Section):
-    """A manager decides what sets goals (bids), a worker all the rest; what is not said here is as in `ppo`."""
+    """A manager sets goals (bids), a worker makes all other decisions; other settings are those of `ppo`."""
 
     per_stage: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class HierarchicalConfig(Section):
     )
 
     def check_game(self, config: Any, env: Any) -> None:
-        """A compiled game with goals, and with what hindsight and balanced phases need."""
+        """Requires a compiled game with goals, and with the members that hindsight and balanced phases need."""
         if config.train.algorithm != "hierarchical":
             return
         import jax  # here, because reading a configuration does without
@@ -77,7 +77,7 @@ class HierarchicalConfig(Section):
             self._check_hindsight(config, env)
 
     def _check_hindsight(self, config: Any, env: Any) -> None:
-        """Raises UserError for a game or a network that relabelled sequences cannot be learnt with."""
+        """Raises UserError for a game or network that does not support relabelled sequences."""
         import jax
 
         state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))

@@ -1,25 +1,25 @@
-"""Hindsight: the worker's sequences once more, with the goal that came true and what it would have brought.
+"""Hindsight: the worker also learns from its sequences relabelled with the goal that came true.
 
-A worker that was told to win three tricks and won five has shown how to win five. Each *sequence* (all decisions of a
-seat between two goals) is relabelled with the goal g' that its moves have reached and the score H that g' would have
-brought. Among additional data with importance ratios and imitation this is the former, with all of the correction: the
-moves were drawn given the old goal g, and
+A worker whose goal was three tricks and that won five has shown how to win five. Each *sequence* (all decisions of a
+seat between two goals) is relabelled with the achieved goal g' and the score H that g' would have earned. The
+relabelled sequences are used as off-policy data with full importance weighting: the actions were sampled given the old
+goal g, and
 
     W = prod_k pi(a_k | o_k(g')) / pi(a_k | o_k(g))
 
-over *all* decisions of the sequence makes them a sample given g' (hindsight policy gradients, Rauber et al. 2019,
+over *all* decisions of the sequence corrects for that (hindsight policy gradients, Rauber et al. 2019,
 https://arxiv.org/abs/1711.06006). Summed over the decisions of a sequence and averaged over sequences,
 
     W H grad log pi(a_k | o_k(g'))   is an unbiased estimate of   grad sum_g E[score of reaching g; played for g],
 
-the sum over all goals, each counted alike. That the goal is chosen afterwards does no harm: in the sum over all goals
-only the one that came true has a score, so that nothing is left out. For the same reason no baseline is subtracted: it
-would have to be subtracted for the goals that did not come true as well. What it does *not* estimate: what missing a
-goal costs, which the worker's own data teach; and what others would have done had they been told g' instead of g (bids
-are open once all are made). With moves of others that do not depend on the goal the estimate is exact.
+the sum over all goals with equal weights. Choosing the goal afterwards adds no bias, because in the sum over all goals
+only the one that came true has a score. For the same reason no baseline is subtracted: it would also have to be
+subtracted for the goals that did not come true. The estimate covers neither the cost of missing a goal, which the
+worker learns from its own data, nor the reactions of other seats to g' instead of g (bids are public once all are
+made). If the actions of others do not depend on the goal, it is exact.
 
-W varies wildly; above `hierarchical.hindsight.cap` it is cut off, which is a bias towards what was likely anyway.
-Sequences that began before the rollout, or go on after it, are left out: a part of W is unknown.
+W has a large variance; it is truncated at `hierarchical.hindsight.cap`, which biases the estimate towards actions that
+were likely anyway. Sequences that began before the rollout or continue after it are left out, because W is incomplete.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from jaxrl_envs.contract.env import CameTrue, Env
 
 
 class Relabelled(NamedTuple):
-    """The decisions of a rollout under the goals that came true, [T, B, S, ...]."""
+    """The decisions of a rollout, relabelled with the goals that came true, [T, B, S, ...]."""
 
     observation: Any  # packed
     mask: jax.Array  # u32[W]
     action: jax.Array  # i32[]
-    log_prob: jax.Array  # f32[], of the action, under the parameters that played
+    log_prob: jax.Array  # f32[], of the action, under the behaviour policy
     gain: jax.Array  # f32[], W H; 0 where not valid
-    weight: jax.Array  # f32[], W, cut off; 0 where not valid
-    valid: jax.Array  # bool[], the decision is the learner's worker's, of a whole sequence whose goal came true
+    weight: jax.Array  # f32[], W, truncated; 0 where not valid
+    valid: jax.Array  # bool[], a decision of the learner's worker in a complete sequence with an achieved goal
 
 
 def relabel(
@@ -57,15 +57,15 @@ def relabel(
     temperature: jax.Array | float,
     cap: Any,
 ) -> Relabelled:
-    """The sequences of a rollout under the goals that came true.
+    """Relabels the sequences of a rollout with the goals that came true.
 
     Args:
-      network, params: of the worker, which played.
+      network, params: of the worker, as in the rollout.
       env: the game.
-      rollout: with `Transition.came_true`; its weights are 1 for the worker's decisions that are the learner's.
+      rollout: with `Transition.came_true`; its weights are 1 for the learner's worker decisions.
       manages: bool[T, B, S], the decision sets a goal.
-      temperature: that actions were drawn at.
-      cap: the largest W, f32[].
+      temperature: sampling temperature.
+      cap: f32[], truncation of W.
     """
     steps = rollout.steps
     seats = steps.rewards.shape[-1]
@@ -96,8 +96,8 @@ def relabel(
 def surrogate(
     params: Params, batch: Relabelled, network: Network, temperature: jax.Array | float, clip: jax.Array | float
 ) -> jax.Array:
-    """f32[], to be maximised: the sum of gain * min(r, 1 + clip) over decisions [N], r = pi / the pi that played, both
-    given the new goal. Its gradient at the parameters that played is sum gain * grad log pi."""
+    """The objective f32[] to maximise: the sum of gain * min(r, 1 + clip) over decisions [N], where r is the ratio of
+    new to behaviour policy, both given the new goal. At r = 1 its gradient is sum gain * grad log pi."""
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
     _, logits, _ = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), batch.observation, mask)
     log_prob = distributions.log_prob(distributions.temper(logits, temperature), batch.action)
@@ -106,7 +106,7 @@ def surrogate(
 
 
 def _settled(came_true: CameTrue, began: jax.Array, over: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """For every step and seat the goal i32[T, B, P] (-1: none) that its sequence in hand came to, and its reward."""
+    """For every step and seat, the goal i32[T, B, P] that its current sequence achieves (-1: none), and the reward."""
 
     def step(carry: tuple[jax.Array, jax.Array], now: Any) -> Any:
         found, began, over = now
@@ -123,8 +123,8 @@ def _settled(came_true: CameTrue, began: jax.Array, over: jax.Array) -> tuple[ja
 def _of_sequences(
     amount: jax.Array, began: jax.Array, settled: jax.Array, over: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """For every step and seat the sum f32[T, B, P] of `amount` over its whole sequence, and bool[T, B, P]: whether that
-    began and was settled within the rollout. All arguments are [T, B, P] but `over`, bool[T, B]."""
+    """For every step and seat, the sum f32[T, B, P] of `amount` over its sequence, and whether that lies within the
+    rollout, bool[T, B, P]. All arguments are [T, B, P], except `over`, bool[T, B]."""
 
     def onward(carry: tuple[jax.Array, jax.Array], now: Any) -> Any:
         amount, began, over = now

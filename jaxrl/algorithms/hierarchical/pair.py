@@ -1,4 +1,4 @@
-"""Two networks as one: each decision is answered by that of its role."""
+"""Combines two networks into one that evaluates each decision with the network of its role."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MANAGER, WORKER = ROLES = ("manager", "worker")
 
 
 def pair(networks: Mapping[str, Network], env: Env) -> Network:
-    """One `Network` of the two `ROLES`; parameters and memories are those of both, by role.
+    """Creates one `Network` from those of the two `ROLES`; parameters and recurrent states are dictionaries by role.
 
-    Both look at every decision, and the observation tells whose answer counts. Normalisers are left to the roles.
+    Both networks evaluate every decision, and the observation selects the result. Normalisers are updated by the roles.
 
     Args:
-      networks: of the same kind, by role.
-      env: that tells the roles apart (`Env.manages`).
+      networks: networks of the same kind, by role.
+      env: defines the roles (`Env.manages`).
     """
     worker = networks[WORKER]
     remembers = worker.remembers

@@ -1,4 +1,4 @@
-"""Advantages and metrics by the phases of a game (`Env.phases`), such as early tricks, or the seventh round."""
+"""Advantages and metrics per phase of a game (`Env.phases`), e.g. early tricks or the seventh round."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 
-SAME = 1e-10  # the variance of advantages, of their mean square, below which they are all the same but for rounding
+SAME = 1e-10  # variance of advantages relative to their mean square that counts as rounding error
 
 
 class Scaled(NamedTuple):
-    """Advantages f32[...] of mean 0, and what they were multiplied with, f32[...]."""
+    """Normalised advantages f32[...] and the factors f32[...] that scaled them."""
 
     advantage: jax.Array
     scale: jax.Array
@@ -33,13 +33,13 @@ def phases_of(env: Env, observation: Any, axes: int) -> dict[str, jax.Array]:
 
 
 def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array, groups: int) -> Scaled:
-    """Zero mean and unit variance of the weighted decisions of every group, over all devices; 0 in a group whose
-    decisions are all the same, such as a single one: it says nothing of what is better.
+    """Normalises advantages to zero mean and unit variance within every group, weighted, over all devices; to 0 in a
+    group without variance, e.g. of a single decision.
 
     Args:
       advantage, weight: f32[...].
-      group: i32[...], 0 .. groups - 1; groups of one number are what PPO does.
-      groups: how many there are.
+      group: i32[...], 0 .. groups - 1; a single group is the normalisation of PPO.
+      groups: number of groups.
     """
 
     def sums(values: jax.Array) -> jax.Array:
@@ -55,7 +55,7 @@ def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array,
 
 
 def combined(env: Env, found: dict[str, jax.Array]) -> tuple[jax.Array, int]:
-    """One number i32[...] for every combination of phases, and how many there are."""
+    """Numbers the combinations of phases: i32[...], and the number of combinations."""
     sizes = [len(names) for names in env.phases.values()]
     number: jax.Array = jnp.int32(0)
     for key, size in zip(env.phases, sizes, strict=True):
@@ -64,8 +64,8 @@ def combined(env: Env, found: dict[str, jax.Array]) -> tuple[jax.Array, int]:
 
 
 def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Metrics:
-    """Of the decisions of every phase: their share, the entropy of the policy (the mean of -log pi, an estimate), the
-    mean return, and the mean square of what the value is wrong by."""
+    """Metrics per phase: share of the decisions, policy entropy (estimated as the mean of -log pi), mean return, and
+    mean squared value error."""
     told: Metrics = {}
     error = jnp.square(batch.target - batch.value)
     everything = across_devices(jnp.sum(batch.weight))

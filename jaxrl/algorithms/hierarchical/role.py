@@ -1,14 +1,13 @@
-"""One of the two roles: PPO over its own decisions, with its own chain of rewards.
+"""One of the two roles: PPO on its own decisions, with its own reward sequence.
 
     seat 0 of a game of two rounds:   BID  play play play | BID  play play play
     rewards after each of them:        0    0    1    2   |  0    1    0    3
     manager: two decisions             3                     4                       the next bid follows
     worker: three and three                 0    1    2           1    0    3        nothing follows the last
 
-The manager is credited with all that its seat earns up to its next goal, and values what comes then. The worker's chain
-ends with its goal: what the next one brings is not its doing. Both see all rewards in which they take part, so that a
-shaping that sums to the true score up to the next goal changes what the worker is told on the way and nothing of what
-the manager is.
+The manager is credited with all rewards of its seat until its next goal, and bootstraps there. The worker's sequence
+ends with its goal, because it does not influence the next one. Reward shaping that sums to the true score between two
+goals therefore affects only the worker.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from jaxrl_envs.contract.env import Env
 
 
 def role_config(config: Config, name: str) -> Config:
-    """The configuration whose section `ppo` is that of a role."""
+    """The configuration with the settings of a role in its section `ppo`."""
     manager, worker = config.hierarchical.manager, config.hierarchical.worker
     keys = ("epochs", "learning_rate", "entropy_coef", "gamma", "gae_lambda")
     settings = {key: getattr(manager, key) if name == MANAGER else getattr(worker, key) for key in keys}
@@ -56,7 +55,7 @@ def role_config(config: Config, name: str) -> Config:
 
 
 class HindsightCoefs(NamedTuple):
-    """The numbers of the section `hierarchical.hindsight` in one update, f32[] each."""
+    """Coefficients of one update from the section `hierarchical.hindsight`, f32[] each."""
 
     weight: jax.Array
     cap: jax.Array
@@ -70,7 +69,7 @@ class RoleLearner(PPOLearner):
 
 
 class Role(PPO):
-    """PPO of a manager or a worker. Rollouts come with weight 0 wherever another decided, see `own`."""
+    """PPO for the manager or the worker. Its rollouts have weight 0 for all other decisions, see `own`."""
 
     def __init__(self, config: Config, env: Env, name: str):
         """`config` is that of the training."""
@@ -83,7 +82,7 @@ class Role(PPO):
         return managed(self.env, rollout.steps.observation, 3) == self._manager
 
     def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
-        """Advantages and targets along the chain of this role; what it says of other decisions is not read."""
+        """Advantages and value targets along this role's sequence; those of other decisions are not read."""
         steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
         values = values_of(self.network, rollout) if values is None else values
         mine = self.own(rollout)
@@ -95,14 +94,14 @@ class Role(PPO):
         trajectory = trajectory_of(rollout, own)
         flags = to_seats(mine.astype(jnp.float32), steps.seat, seats)  # f32[T, B, P]
         gamma, gae_lambda = coefs.gamma, coefs.gae_lambda
-        if self._manager:  # its seat's other decisions do not belong to this chain
+        if self._manager:  # the seat's other decisions are not part of this sequence
             chain = trajectory.steps._replace(
                 acting=flags > 0.0,
                 final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0,
             )
             ends = to_seats(last.astype(jnp.float32), rollout.last.seat, seats) > 0.0
             per_seat, valid = gae.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
-        else:  # a decision of value 0 whose trace is cut: there the chain ends, and another begins
+        else:  # a decision of value 0 with a cut trace ends the sequence, and another begins
             per_seat, _, valid = gae.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
         found = of_decisions(per_seat, steps.seat)
         value_error = found + (values.value - steps.value)
@@ -117,7 +116,7 @@ class Role(PPO):
         group_keys: jax.Array,
         value_only: jax.Array | None,
     ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
-        """The passes over the role's own decisions, and metrics of the phases and of hindsight."""
+        """Runs the optimizer steps on the role's own decisions; adds metrics of phases and hindsight."""
         env, settings = self.env, self.config.ppo
         sorts = phases.phases_of(env, batch.observation, batch.weight.ndim)
         about = phases.by_phase(env, batch, sorts)
@@ -131,7 +130,7 @@ class Role(PPO):
         if self._relabels:
             relabelled, told = self._relabelled(rollout, coefs, section, scaled.scale)
             about |= told
-            # Where a sequence ends with the rollout its last decision has weight 0, though its goal has come true.
+            # If a sequence ends with the rollout, its last decision has weight 0, although its goal came true.
             teaches = teaches + relabelled.valid.reshape(teaches.shape)
         shape = shuffle_of(settings, batch, group_keys, self.sequence)
         order = own_first(group_keys, shape, settings, teaches, self.sequence)
@@ -154,7 +153,7 @@ class Role(PPO):
     def _relabelled(
         self, rollout: Rollout, coefs: PPOCoefs, section: HindsightCoefs, scale: jax.Array
     ) -> tuple[hindsight.Relabelled, Metrics]:
-        """The relabelled decisions as rows of the batch, their gain in the units of its advantages; and metrics."""
+        """The relabelled decisions as batch rows, with gains scaled like the advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
         found = hindsight.relabel(
             self.network, self.env, rollout.policy.params, rollout, manages, coefs.temperature, section.cap
@@ -174,8 +173,8 @@ class Role(PPO):
 
 
 def own_first(group_keys: jax.Array, shape: Shuffle, settings: PPOConfig, weight: jax.Array, sequence: int) -> Order:
-    """Minibatches of the chunks that hold a decision to learn from, in a new order in every epoch: as many as these
-    chunks fill, all equally full.
+    """Shuffles only the chunks that contain a decision with positive weight into equal minibatches, for every epoch;
+    their number follows the number of these chunks.
 
     Args:
       group_keys: typed keys [groups].

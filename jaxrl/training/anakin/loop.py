@@ -1,7 +1,8 @@
-"""The Anakin loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): playing and learning as one compiled program.
+"""The Anakin loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): acting and learning in one
+compiled program.
 
-One call runs K updates by `lax.scan` with the whole training state donated. Lanes are spread over a mesh axis;
-the learner is replicated. Several seeds run side by side by `vmap`, each leaf of the state then has a leading axis [S].
+One call runs K updates by `lax.scan`, donating the whole training state. Lanes are sharded over a mesh axis; the
+learner is replicated. Several seeds are vmapped: each leaf of the state then has a leading axis [S].
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Anakin(Program):
         return state.replace(learner=self.algorithm.saved(state.learner))
 
     def restored(self, state: TrainState) -> TrainState:
-        """A state to run on from."""
+        """The state to continue training from."""
         sharding = NamedSharding(self.mesh, Spec())
         restored = jax.jit(self._each(self.algorithm.restored), out_shardings=sharding)
         return state.replace(learner=restored(state.learner))
@@ -101,7 +102,7 @@ class Anakin(Program):
 
     @functools.cached_property
     def _specs(self) -> TrainState:
-        """Lanes are spread over the devices, everything else is replicated."""
+        """Partition specs: lanes are sharded over the devices, everything else is replicated."""
         lanes = Spec(None, AXIS) if self._several else Spec(AXIS)
         shape = jax.eval_shape(self._init_one, self._seed_spec(1))
         return jax.tree.map(lambda _: Spec(), shape).replace(lanes=jax.tree.map(lambda _: lanes, shape.lanes))
@@ -129,7 +130,7 @@ class Anakin(Program):
         )
 
     def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """K updates of all seeds on one device's share of the lanes."""
+        """K updates of all seeds on one device's shard of the lanes."""
         return self._each(self._run_one)(state)
 
     def _run_one(self, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -146,7 +147,7 @@ class Anakin(Program):
         return state, played.metrics() | found | self.setup.seats.metrics(state.pool, played.results)
 
     def _update(self, state: TrainState) -> tuple[TrainState, EpisodeStats, Metrics]:
-        """One update: play, learn, and tell the pool."""
+        """One update: collects a rollout, learns from it and updates the opponent pool."""
         play_key, learn_key = update_keys(state.key, state.update)
         policy = self.algorithm.policy(state.learner, state.update)
         ids, seats = local_numbers(self.config.train.num_envs), self.setup.seats

@@ -1,4 +1,4 @@
-"""Playing compiled games: every lane takes T steps with the current policy, and what happened is stored packed.
+"""Rollouts of compiled games: plays T steps in every lane with the current policy and stores packed transitions.
 
 Shape letters as in `jaxrl.algorithms.base`.
 """
@@ -25,7 +25,7 @@ from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset, privilege
 
 @dataclasses.dataclass(frozen=True)
 class RolloutSetup:
-    """What acts: the game, the algorithm and who holds the seats."""
+    """The game, the algorithm and the assignment of seats."""
 
     env: Env
     auto: AutoReset
@@ -34,21 +34,21 @@ class RolloutSetup:
     frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
 
     def at(self, progress: jax.Array) -> RolloutSetup:
-        """With the game as it is at a share of the training, f32[] (`Env.annealed`)."""
+        """The setup with the game at a training progress, f32[] (`Env.annealed`)."""
         env = self.env.annealed(progress)
         auto = auto_reset(env, settles=self.algorithm.hindsight)
         return self if env is self.env else dataclasses.replace(self, env=env, auto=auto)
 
     def asked(self, state: State) -> Asked:
-        """What the seats of one game are asked, [S, ...]."""
+        """The questions to the acting seats of one game, [S, ...]."""
         return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
 
     def privileged(self, state: State) -> Any:
-        """What they cannot see, [S, ...]; None unless the algorithm reads it."""
+        """What is hidden from the acting seats, [S, ...]; None unless the algorithm reads it."""
         return self.spread(privileged(self.env, state)) if self.algorithm.privileged else None
 
     def spread(self, tree: Any) -> Any:
-        """Arrays as they are in a state, with the axis S of the seats asked in a turn-based game too."""
+        """Arrays of a state with an axis S of acting seats, added in turn-based games."""
         return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
 
     def first_pool(self, params: Any) -> PoolState | None:
@@ -64,7 +64,7 @@ class RolloutSetup:
 
 
 class Opponents(NamedTuple):
-    """Who acts with what: the same in all steps of a rollout."""
+    """The policies of a rollout, constant over its steps."""
 
     policy: Any  # the learner's
     pool: PoolState | None
@@ -80,7 +80,7 @@ class Opponents(NamedTuple):
 
 
 def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
-    """One lane with a fresh game; `odds` are this lane's."""
+    """A lane with a new game; `odds` are this lane's."""
     game_key, seat_key = jax.random.split(key)
     return Lanes(
         env_state=setup.auto.init(game_key),
@@ -94,8 +94,8 @@ def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
 def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stagger: int) -> Lanes:
     """The lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
 
-    Games that all begin together stay in step: each rollout then shows one phase of the game only, and the network
-    forgets the others.
+    Games that all begin together stay synchronised: each rollout then covers a single phase of the game, and the
+    network forgets the others.
 
     Args:
       setup: game, algorithm and seats.
@@ -209,7 +209,7 @@ def not_finite(steps: Transition) -> jax.Array:
 def _deal_anew(
     setup: RolloutSetup, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any
 ) -> tuple[Lanes, jax.Array]:
-    """The lanes [B] with new games in place of those against a stale opponent (bool[1 + E]), and f32[], how many."""
+    """Replaces games against stale opponents (bool[1 + E]) by new ones. Returns lanes [B] and their number f32[]."""
     stop = stale[jnp.max(lanes.controllers, axis=1).astype(jnp.int32)]
 
     def deal(lanes: Lanes) -> Lanes:
@@ -222,7 +222,7 @@ def _deal_anew(
 def _step(
     setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """One step of all lanes."""
+    """Steps all lanes."""
     act_key, bot_key, env_key, seat_key = jax.vmap(lambda key: jax.random.split(key, 4), out_axes=1)(keys)
     asked = jax.vmap(setup.asked)(lanes.env_state)
     controller = jnp.take_along_axis(lanes.controllers, asked.seat, axis=1)  # i8[B, S]
@@ -242,7 +242,7 @@ def decide(
     memory: Memory,
     keys: jax.Array,
 ) -> Decision:
-    """The answers [B, S] of the networks that hold the seats asked, the learner's where a bot does.
+    """Decisions [B, S] of the networks that hold the acting seats; the learner's for seats held by bots.
 
     All snapshots together cost every lane one more pass whatever their number K is, because lane l can only meet the
     one in slot l mod K: parameters [K, ...] are vmapped over lanes [B / K, K].
@@ -296,7 +296,7 @@ def _play(
     seat_key: jax.Array,
     odds: Any,
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """One step of one lane after the networks have answered."""
+    """Steps one lane with the decisions of the networks."""
     state = lane.env_state
     action = setup.seats.override(state, controller, decision.action, bot_key)
     next_state, final = setup.auto.step(state, action if setup.env.simultaneous else action[0], env_key)

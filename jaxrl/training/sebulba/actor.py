@@ -1,4 +1,4 @@
-"""An actor: a thread that plays its share of the games, one rollout after the other."""
+"""An actor: a thread that plays its share of the games and writes rollouts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SUSPECT = 1e3  # weights of a sound network are smaller
 
 
 class ActorThread(threading.Thread):
-    """Plays lanes ``number * share .. (number + 1) * share - 1`` in blocks: while the engine steps one block, the
-    device answers for the next. Of several processes each numbers its own actors and lanes from 0."""
+    """Plays lanes ``number * share .. (number + 1) * share - 1`` in blocks with double buffering: the engine steps one
+    block while the device evaluates the next. Every process numbers its own actors and lanes from 0."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ActorThread(threading.Thread):
             rollout, last = rollout + 1, storage
 
     def _deal_anew(self, storage: Storage, acting: Acting, seatings: Sequence[Seating]) -> None:
-        """New games in place of those against a snapshot that is not in the pool any more."""
+        """Restarts games against snapshots that have left the pool."""
         if acting.pool is None or not acting.pool.born.shape[0]:
             return
         stop = np.asarray(acting.pool.stale)[self._controllers.max(axis=1)]
@@ -121,7 +121,7 @@ class ActorThread(threading.Thread):
         storage.restarted[self._lanes] = stop
 
     def _fill(self, storage: Storage, acting: Acting, seatings: Sequence[Seating]) -> None:
-        """T steps of every block."""
+        """Plays T steps of every block."""
         groups = range(len(self._local))
         snapshots = None
         if acting.pool is not None and acting.pool.born.shape[0]:
@@ -155,7 +155,7 @@ class ActorThread(threading.Thread):
     def _answer(
         self, storage: Storage, step: np.uint32, group: int, acting: Acting, snapshots: Any, seating: Seating
     ) -> None:
-        """The device chooses for a block; the engine steps it into the next row."""
+        """Chooses actions for a block on the device and sends them to the engine, which writes the next row."""
         local, lanes, block = self._local[group], self._global[group], self._blocks[group]
         row, programs = storage.rows[int(step)][block], self._programs
         controllers = self._controllers[local]
@@ -180,7 +180,7 @@ class ActorThread(threading.Thread):
         storage.value[step, lanes] = answer.value.T
 
     def _require_sound(self, error: IllegalAction, answer: BlockAnswer, lanes: slice, acting: Acting) -> None:
-        """Raises Diverged if an illegal answer came of numbers that drown the mask; else it is a mistake of ours."""
+        """Raises Diverged if an illegal action is due to logits too large for the mask; otherwise it is a bug."""
         numbers = np.stack([answer.value, answer.log_prob])[..., error.game - lanes.start]
         if (np.abs(numbers) < -MASK_FILL).all() and is_sound(acting.policy.params, SUSPECT):
             return
@@ -189,7 +189,8 @@ class ActorThread(threading.Thread):
         raise Diverged(found, int(acting.version)) from error
 
     def _keep_memory(self, storage: Storage, step: int, group: int) -> None:
-        """Clears the memory of games that have begun, and writes it down where a chunk begins or the rollout ends."""
+        """Clears recurrent states of new games, and stores them at the start of a chunk and at the end of the
+        rollout."""
         if not self._programs.remembers:
             return
         fresh = self._fresh[self._local[group]].copy()  # jax may read it later
@@ -202,7 +203,7 @@ class ActorThread(threading.Thread):
                 kept[chunk, self._global[group]] = np.asarray(memory)
 
     def _save(self, storage: Storage) -> None:
-        """The games as they stand after the last step."""
+        """Saves the games after the last step."""
         after = storage.after
         for group in range(len(self._local)):
             self._keep_memory(storage, storage.steps, group)

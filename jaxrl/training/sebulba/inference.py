@@ -1,4 +1,4 @@
-"""What actors ask of the device: one call for each block of games and step, and one before each rollout."""
+"""Batched inference for actors: one device call per block of games and step, and one before each rollout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxrl.training.state import deal_key, lane_keys, update_keys
 
 
 class Seating(NamedTuple):
-    """What stays the same in all steps of a rollout, for one block of lanes; on the device."""
+    """Device arrays that are constant during a rollout, for one block of lanes."""
 
     play_key: jax.Array  # typed, of this rollout
     deal_key: jax.Array  # typed, of the whole training
@@ -26,7 +26,7 @@ class Seating(NamedTuple):
 
 
 class BlockAnswer(NamedTuple):
-    """A block's answers on the host; B lanes, S seats asked, P seats."""
+    """The decisions of a block on the host; B lanes, S acting seats, P seats."""
 
     action: np.ndarray  # i32[S, B]
     log_prob: np.ndarray  # f32[S, B], of the learner's policy
@@ -35,7 +35,7 @@ class BlockAnswer(NamedTuple):
 
 
 class ActorPrograms:
-    """The compiled functions; B is the number of lanes of a block."""
+    """The compiled functions of the actors; B is the number of lanes of a block."""
 
     def __init__(self, setup: RolloutSetup):
         """Compiles at the first calls. `setup` holds the algorithm and the seats; its game is not played."""
@@ -83,7 +83,7 @@ class ActorPrograms:
         return deal_seats(self.setup.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
 
     def read(self, packed: jax.Array) -> BlockAnswer:
-        """Waits for the answers and takes them apart."""
+        """Waits for the packed decisions and unpacks them."""
         rows = np.asarray(packed)
         seats, numbers = self._seats_asked, rows.view(np.float32)
         return BlockAnswer(rows[:seats], numbers[seats : 2 * seats], numbers[2 * seats : 3 * seats], rows[3 * seats :])

@@ -1,5 +1,5 @@
-"""Learning from games on the host: the algorithm's own `learn` as one compiled program, or what it keeps on the host,
-and the accounting of the games that were played.
+"""The learner of Sebulba: runs the algorithm's `learn` as one compiled program, or its `HostLearning`, and accumulates
+episode statistics.
 
 Shape letters as in `jaxrl.algorithms.base`.
 """
@@ -27,7 +27,7 @@ from jaxrl.training.state import TrainState, update_keys
 from jaxrl_envs.contract.env import Env
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
-# Lanes are spread, the policy is not.
+# Lanes are sharded, the policy is replicated.
 PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
 MOST = 4096  # decisions in the pass that `forward_share` measures, at most
 REPEATS = 15
@@ -35,7 +35,7 @@ GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 
 
 class HostLearner:
-    """The learner's side of Sebulba."""
+    """The learner side of Sebulba."""
 
     def __init__(self, setup: HostSetup):
         """Compiles nothing yet; `setup` is that of the training.
@@ -45,7 +45,7 @@ class HostLearner:
         """
         self._setup, self._mesh, self._timers = setup, setup.mesh, setup.timers
         self._host = setup.algorithm.host_learning(setup.timers)
-        self._holds: Any = None  # the lanes of the state whose learner's host part is held here
+        self._holds: Any = None  # lanes of the state whose host part of the learner is loaded
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
         every, each = setup.replicated, setup.by_lane
         self._account = jax.jit(self._accounted, out_shardings=(every, every, each, every, every))
@@ -56,7 +56,7 @@ class HostLearner:
     # ---- the learner --------------------------------------------------------------------------------------------
 
     def take(self, learner: Any, lanes: Any, key: jax.Array) -> Any:
-        """`Learner.on_device`; the host's part is held here from now on: it is already if `lanes` are those of `give`.
+        """Loads the host part of a learner, unless `lanes` show that it is loaded. Returns `Learner.on_device`.
 
         Args:
           learner: of a state.
@@ -69,28 +69,28 @@ class HostLearner:
         return learner.on_device()
 
     def give(self, learner: Any, lanes: Any) -> Any:
-        """The learner with the host's part, as checkpoints hold it; `lanes` are those of its state."""
+        """The learner with its host part, as checkpoints hold it; `lanes` are those of its state."""
         self._holds = lanes
         return self.whole(learner)
 
     def forget(self) -> None:
-        """Lets the next `take` load the host's part of its learner, whatever is held here."""
+        """Makes the next `take` load the host part unconditionally."""
         self._holds = None
 
     def whole(self, learner: Any) -> Any:
-        """The learner with the host's part as it is now, or with its shapes before the first `take`."""
+        """The learner with its current host part, or with shapes before the first `take`."""
         return learner if self._host is None else self._host.save(learner)
 
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Metrics]:
-        """One update; all of the learner but its parameters is donated: actors may still read those.
+        """One update; the learner is donated except for its parameters, which actors may still use.
 
         Args:
-          learner: light.
+          learner: from `take`.
           rollout: arrays of the host.
           key: the training's.
           number: i32[], of the update.
         """
-        if self._host is not None:  # which counts its time by itself
+        if self._host is not None:  # which measures its own time
             return self._host.learn(learner, rollout, self._keys(key, number)[1], number)
         start = time.perf_counter_ns()
         # On a CPU the rollout may stay where it is.
@@ -102,14 +102,14 @@ class HostLearner:
         return found
 
     def _spread(self, shares: Any, places: Any) -> Any:
-        """Arrays of which every process has its share, over the mesh; both are tuples of the same kind."""
+        """Assembles global arrays over the mesh from the shares of all processes; both are tuples of the same type."""
         each = zip(shares, places, strict=True)
         return type(shares)(*[distributed.shard(part, NamedSharding(self._mesh, place)) for part, place in each])
 
     def _compiled(
         self, params: Any, rest: Any, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[Any, Metrics]:
-        """The algorithm's update over the mesh."""
+        """The algorithm's update, sharded over the mesh."""
         every = Spec()
 
         def learn(learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
@@ -129,12 +129,13 @@ class HostLearner:
     # ---- the games ----------------------------------------------------------------------------------------------
 
     def account(self, state: TrainState, games_played: PlayedGames, played: Any) -> tuple[TrainState, Metrics]:
-        """The state with counters, pool and returns after a rollout, and the metrics of the games that ended in it.
+        """Updates counters, pool and returns after a rollout. Returns the state and the metrics of the games that
+        ended.
 
         Args:
-          state: before; its learner and the lanes but for the returns are left alone.
-          games_played: of the rollout, arrays of the host.
-          played: the pool that it was played with, or None.
+          state: before; its learner and its lanes, except for the returns, stay unchanged.
+          games_played: of the rollout, host arrays.
+          played: the opponent pool during the rollout, or None.
         """
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None
         born = played.born if played is not None and played.born.shape[0] else None
@@ -204,7 +205,7 @@ class HostLearner:
 
 
 def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:
-    """The results without those against a snapshot that has left the pool since the rollout was begun."""
+    """Drops results against snapshots that have left the pool since the start of the rollout."""
     if results is None or born is None:
         return results
     others = results.games.shape[0] - born.shape[0]
@@ -213,7 +214,7 @@ def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:
 
 
 def parted(learner: Any) -> tuple[Any, Any]:
-    """The parameters of a learner and the rest of it, which an update is given apart."""
+    """Splits a learner into its parameters and the rest, which an update takes as separate arguments."""
     return learner.params, learner.replace(params=None)
 
 
@@ -223,7 +224,7 @@ def parted(learner: Any) -> tuple[Any, Any]:
 
 
 def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
-    """The share of an update's time that its forward passes take, between 0 and 1.
+    """Estimates the share of an update's time taken by its forward passes, between 0 and 1.
 
     Args:
       algorithm: whose network learns, with `Algorithm.forwards`.
@@ -250,7 +251,8 @@ def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
 
 
 def _seconds(programs: Sequence[Callable[..., Any]], arguments: tuple[Any, ...]) -> list[float]:
-    """The shortest of several calls of each program, in turn: other processes use the machine too."""
+    """The minimum time of several interleaved calls of each program, in seconds, to reduce noise from other
+    processes."""
     times: list[list[float]] = [[] for _ in programs]
     for _ in range(1 + REPEATS):
         for program, record in zip(programs, times, strict=True):

@@ -1,11 +1,12 @@
-"""The Sebulba loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): threads play on the host, a learner learns.
+"""The Sebulba loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): actor threads play
+host games while the learner updates the policy.
 
-Rollout r is played with the policy after max(0, r - lag) updates and learnt from in update r, whatever the timing, so a
-training is reproducible and resumes exactly. An environment step is one decision that the learner gets to see, of its
-own seats or of a snapshot's: a row of the storage. Decisions of scripted players happen inside the engine.
+Rollout r is played with the policy after max(0, r - lag) updates and used in update r, regardless of timing, so that
+training is reproducible and resumes exactly. An environment step is one decision of the learner's or of a snapshot's
+seats: a row of the storage. Scripted players decide inside the engine.
 
-Of several processes each has its share of the actors and plays their lanes; what is learnt is learnt by all, from all
-lanes. They proceed in step: before each update they agree that every process has its rollout (`_taken`).
+With several processes, each runs its share of the actors and lanes, and all of them compute every update from all
+lanes. They proceed in lockstep: before each update they agree that every process has its rollout (`_taken`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from jaxrl.training.timers import Timers
 from jaxrl_envs.host.game import make_buffers
 
 LOG = logging.getLogger("jaxrl")
-QUEUE = 2  # rollouts that may wait for the learner: more would only be older when they are learnt from
+QUEUE = 2  # rollouts that may wait for the learner: more would only increase staleness
 
 
 class Sebulba(Program):
@@ -46,7 +47,7 @@ class Sebulba(Program):
         """Compiles and starts nothing.
 
         Args:
-          config: what is trained.
+          config: of the training.
           setup: game, algorithm and seats.
           mesh: of the learner; actors use its devices in turn.
 
@@ -68,7 +69,7 @@ class Sebulba(Program):
     # ---- the protocol -------------------------------------------------------------------------------------------
 
     def init(self, seed: int) -> TrainState:
-        """The state before the first update; starts and staggers all games."""
+        """The state before the first update, with all games started and staggered."""
         self.close()
         self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
@@ -77,7 +78,7 @@ class Sebulba(Program):
         return self.begin(state.replace(learner=self.learner.give(learner, state.lanes)))
 
     def begin(self, state: TrainState) -> TrainState:
-        """The next rollouts are all played with the parameters and the pool as they are now."""
+        """Sets current parameters and pool as the policy for the next rollouts."""
         lag, pool, learner = self.config.sebulba.lag, state.pool, state.learner.on_device()
         number = int(state.update)
         if not lag:
@@ -90,7 +91,7 @@ class Sebulba(Program):
         return state.replace(pool=pool, acting=tuple(acting))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
-        """Learns from rollouts up to the next multiple of `train.updates_per_call`; see `Program.advance`."""
+        """Performs updates up to the next multiple of `train.updates_per_call`; see `Program.advance`."""
         self._raise_fault()
         number, per_call, done = int(state.update), self.config.train.updates_per_call, 0
         session = self._session_of(state)
@@ -122,7 +123,7 @@ class Sebulba(Program):
 
     @property
     def host_rollout_bytes(self) -> int:
-        """Memory of `storages`, but for what a network remembers."""
+        """Memory in bytes of `storages`, without recurrent states."""
         row = make_buffers(self.game, 1, steps=1)
         steps = (self.config.train.num_steps + 1) * self.host.own_lanes
         return sum(leaf.nbytes for leaf in jax.tree.leaves(vars(row))) * steps * self._rollouts
@@ -163,7 +164,7 @@ class Sebulba(Program):
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
-        """A state to run on from."""
+        """The state to continue training from."""
         state = state.replace(learner=self.algorithm.restored(state.learner))
         if distributed.count() == 1:
             return state
@@ -194,7 +195,7 @@ class Sebulba(Program):
     # ---- one update ---------------------------------------------------------------------------------------------
 
     def _update(self, session: Session, state: TrainState, number: int) -> tuple[TrainState, Metrics]:
-        """Publishes what a later rollout is played with, waits for that of this update and learns from it."""
+        """Publishes the policy of a later rollout, waits for the rollout of this update and learns from it."""
         later = number + self.config.sebulba.lag
         now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
         session.pipeline.publish(later, (now, state.key))
@@ -206,7 +207,7 @@ class Sebulba(Program):
         return state.replace(acting=acting[1:]), found
 
     def _taken(self, session: Session, number: int) -> Storage:
-        """The rollout of this process, as soon as all of them have theirs.
+        """Waits for the rollout of this process until all processes have theirs.
 
         Raises:
           Stopped, Fault: in all of them, with what has happened in one.
@@ -243,7 +244,7 @@ class Sebulba(Program):
     # ---- threads ------------------------------------------------------------------------------------------------
 
     def _session_of(self, state: TrainState) -> Session:
-        """The threads that play on from `state`: those that run, if they are that far, else new ones."""
+        """The threads that continue from `state`: the running ones if they belong to it, else new ones."""
         if self._session is not None and self._session.lanes is state.lanes:
             return self._session
         self._end_session()
@@ -258,7 +259,7 @@ class Sebulba(Program):
 
     @functools.cached_property
     def storages(self) -> list[Storage]:
-        """As many rollouts as can be learnt from, wait and be played at a time."""
+        """Storages for all rollouts in use at a time: being played, waiting and being learnt from."""
         config, train = self.config.sebulba, self.config.train
         shape = (train.num_steps, self.host.own_lanes, self.host.own_actors, config.groups)
         return [make_storage(self.game, self.algorithm, *shape) for _ in range(self._rollouts)]
@@ -307,7 +308,7 @@ def _gravity(found: Storage | Stopped | Fault) -> int:
 
 
 def _elsewhere(gravity: int) -> Stopped | Fault:
-    """The same in a process where all is well."""
+    """The exception raised in a process that did not fail itself."""
     if gravity == STOPPED:
         return Stopped()
     fault = Fault()

@@ -1,7 +1,7 @@
-"""Between actors and learner: storage that goes round, parameters that are handed over, and faults that stop both.
+"""The queue between actors and learner: passes rollout storages, policies and faults between threads.
 
-Rollout r is begun as soon as its parameters are published and one of the few storages is free, whichever comes last:
-results do not depend on who is faster, and actors wait for a slow learner instead of filling the memory.
+An actor starts rollout r once the policy for r is published and one of the few storages is free. Results therefore do
+not depend on timing, and actors wait for a slow learner instead of filling the memory.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from jaxrl.training.sebulba.storage import Storage
 
 LOG = logging.getLogger("jaxrl")
-POLL = 0.1  # seconds between looks at what no notification tells of: signals, threads that are gone
-FIRST = 10.0  # the first steps compile: an actor may be silent so many times longer
+POLL = 0.1  # seconds between checks for conditions without a notification: signals, dead threads
+FIRST = 10.0  # factor on the timeout for the first steps, which compile
 
 
 class Closed(Exception):
@@ -24,24 +24,24 @@ class Closed(Exception):
 
 
 class Stopped(Exception):
-    """The learner was asked to stop while it waited."""
+    """The learner was asked to stop while waiting."""
 
 
 class Fault(Exception):
-    """Playing failed; `__cause__` is what happened."""
+    """An actor failed; `__cause__` is the reason."""
 
 
 class Pipeline:
-    """The rendezvous of all threads of one training."""
+    """Synchronises the actor threads and the learner of one training."""
 
     def __init__(self, storages: Sequence[Storage], actors: int, first: int, timeout: float):
         """Starts nothing.
 
         Args:
-          storages: as many rollouts as may be played, wait or be learnt from at a time.
-          actors: that each fill a part of every storage.
+          storages: one per rollout that may be in use at a time: being filled, waiting or being learnt from.
+          actors: number of actors, each of which fills a part of every storage.
           first: number of the first rollout.
-          timeout: seconds after which a silent actor is a fault.
+          timeout: seconds without progress after which an actor counts as failed.
         """
         self._storages, self._timeout = storages, timeout
         self._changed = threading.Condition()
@@ -52,20 +52,20 @@ class Pipeline:
         self._fault: BaseException | None = None
         self._alive: Callable[[], bool] = lambda: True
         now = time.monotonic()
-        self._heard = dict.fromkeys(range(actors), now)  # when an actor was last heard of; inf while it waits
+        self._heard = dict.fromkeys(range(actors), now)  # time of the last report of each actor; inf while it waits
         self._stepped = dict.fromkeys(range(actors), False)
         self._waiting: dict[int, float] = {}  # actor -> since when
-        self._waited = 0.0  # seconds that actors have waited, but for those who still do
+        self._waited = 0.0  # seconds that actors have waited, except for current waits
         self.waited_learner = 0.0  # seconds
-        self.depths = 0  # sum over `take` of the rollouts that were there
+        self.depths = 0  # sum over `take` of the rollouts that were ready
 
     # ---- actors -------------------------------------------------------------------------------------------------
 
     def begin(self, actor: int, rollout: int) -> tuple[Storage, Any]:
-        """Waits for a free storage and for what rollout number `rollout` is to be played with.
+        """Waits for a free storage and for the policy of rollout number `rollout`.
 
         Raises:
-          Closed: there will be none.
+          Closed: the pipeline was closed.
         """
         start = time.monotonic()
         warned = False
@@ -87,45 +87,45 @@ class Pipeline:
             return self._storages[rollout % len(self._storages)], self._published[rollout]
 
     def waits_for_engine(self, actor: int) -> None:
-        """An actor waits for its engine, which the engine's pool watches by itself."""
+        """Reports that an actor waits for its engine; the engine pool has its own timeout."""
         self._heard[actor] = float("inf")
 
     def beat(self, actor: int, *, stepped: bool = True) -> None:
-        """An actor goes on after its engine; `stepped`: with a block of games, so all that it needs is compiled."""
+        """Reports that an actor continues; `stepped`: it has stepped a block of games, so its programs are compiled."""
         self._heard[actor] = time.monotonic()
         self._stepped[actor] |= stepped
 
     def deliver(self, actor: int, rollout: int) -> None:
-        """An actor has filled its part of a rollout."""
+        """Reports that an actor has filled its part of a rollout."""
         with self._changed:
             self._complete[actor] = rollout + 1
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """An actor cannot go on; the first error counts."""
+        """Reports that an actor failed; only the first error counts."""
         with self._changed:
             self._fault = self._fault or error
             self._changed.notify_all()
 
     @property
     def waited_actors(self) -> float:
-        """Seconds that actors have waited for storage and parameters, the sum over all of them."""
+        """Seconds that actors have waited for storage and policy, summed over actors."""
         with self._changed:
             return self._waited + sum(time.monotonic() - since for since in self._waiting.values())
 
     @property
     def closed(self) -> bool:
-        """Whether actors are to end."""
+        """Whether the pipeline is closed, so that actors must end."""
         return self._closed
 
     # ---- learner ------------------------------------------------------------------------------------------------
 
     def watch(self, alive: Callable[[], bool]) -> None:
-        """`alive` tells whether all actor threads run."""
+        """Sets the function that returns whether all actor threads are alive."""
         self._alive = alive
 
     def publish(self, rollout: int, acting: Any) -> None:
-        """What rollout number `rollout` is to be played with; a second time is the first."""
+        """Publishes the policy for rollout `rollout`. Idempotent: later calls are ignored."""
         with self._changed:
             self._published.setdefault(rollout, acting)
             self._changed.notify_all()
@@ -149,7 +149,7 @@ class Pipeline:
         return self._storages[rollout % len(self._storages)]
 
     def release(self, rollout: int) -> None:
-        """A rollout has been learnt from: its storage goes round."""
+        """Returns the storage of a rollout that has been learnt from."""
         with self._changed:
             self._storages[rollout % len(self._storages)].renew()
             self._published.pop(rollout, None)
@@ -163,7 +163,7 @@ class Pipeline:
             self._changed.notify_all()
 
     def _check(self) -> None:
-        """Raises Fault if nothing more is to be expected of an actor."""
+        """Raises Fault if an actor failed, died or timed out."""
         if self._fault is not None:
             raise Fault from self._fault
         if not self._alive():

@@ -1,4 +1,4 @@
-"""The threads of a training while it runs: made from a state, ended together."""
+"""The actor threads of a running training, which start from one state and end together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang tak
 
 
 class Session:
-    """Actors that play on from one state.
+    """Actors that continue from one state.
 
     Attributes:
       lanes: of the state that the learner has reached: only with that one the session goes on.
@@ -59,7 +59,7 @@ class Session:
         LOG.debug("%d actors play on from update %d", setup.own_actors, first)
 
     def metrics(self) -> Callable[[int], Metrics]:
-        """Begins to measure. Returns a function: number of updates since then -> their metrics."""
+        """Starts measuring. Returns a function from the number of updates since then to their metrics."""
         start, before = time.monotonic(), self._work()
         pipeline = self.pipeline
         waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])
@@ -99,7 +99,7 @@ class Session:
         return busy, parts
 
     def close(self) -> None:
-        """Ends all threads; one that does not end, because its engine hangs, is left behind with a warning."""
+        """Ends all threads; a thread whose engine hangs is abandoned with a warning."""
         self.pipeline.close()
         for thread in self._threads:
             if isinstance(thread.pool, WorkerPool):

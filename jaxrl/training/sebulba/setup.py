@@ -1,6 +1,6 @@
-"""The setup of a training on the host: one struct, made once, that loop, session, actors and learner share.
+"""Setup of a Sebulba training: the struct shared by loop, session, actors and learner.
 
-Also the engines of each actor, and the first games: dealt, and staggered so that rollouts show all phases of a game.
+Also creates the engines of each actor and the first games, staggered so that rollouts cover all phases of a game.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from jaxrl_envs.shared.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class HostSetup:
-    """What a training on the host consists of; it does not change while the training runs.
+    """The constant parts of a training on host games.
 
     Attributes:
       config: of the training.
@@ -105,7 +105,7 @@ class HostSetup:
 
 
 def make_setup(config: Config, rollout: RolloutSetup, mesh: Mesh, timers: Timers) -> HostSetup:
-    """The setup of this process; starts nothing.
+    """Creates the setup of this process; starts nothing.
 
     Raises:
       UserError: there are more games than the engines have room for.
@@ -149,7 +149,7 @@ def actor_pool(
 
 
 def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
-    """Compares the games of a training with the processes that play them.
+    """Checks that the engine processes have room for the games of a training.
 
     Args:
       config: of the training.
@@ -213,7 +213,7 @@ def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
 
 
 class _Beginning:
-    """The games of one actor until the first rollout."""
+    """Staggers the games of one actor before the first rollout."""
 
     def __init__(self, setup: HostSetup, pool: HostPool | WorkerPool, seating: Seating):
         self._setup, self._pool, self._seating = setup, pool, seating
@@ -255,7 +255,7 @@ class _Beginning:
             self._next(games)
 
     def _next(self, over: np.ndarray) -> None:
-        """New games stand where the old ones are over."""
+        """Updates controllers and returns where a new game has begun."""
         if over.any():
             self._returns[over] = self._rows.opening[over]
             self._controllers[over] = self._following[over]

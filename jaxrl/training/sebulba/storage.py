@@ -1,8 +1,8 @@
-"""Where rollouts are written: fixed memory [T + 1, B] in pages of its own, filled in place by the engine threads.
+"""Preallocated storage of rollouts, [T + 1, B], filled in place by the engine threads.
 
-Row t holds the questions of step t. The answers of the engine to the actions of step t (rewards, ends of games, and the
-next questions) stand in row t + 1, which is the `into` of that `send`; the questions of row T are the first of the
-next rollout. Nothing is copied between engine and learner but what crosses to an accelerator, and one row a rollout.
+Row t holds the observations of step t. The results of the actions of step t (rewards, ends of games and next
+observations) are written to row t + 1, the `into` of that `send`; row T holds the first observations of the next
+rollout. Between engine and learner only one row per rollout is copied, apart from transfers to an accelerator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxrl_envs.host.game import Buffers, HostGame, aligned, make_buffers
 
 
 class PlayedGames(NamedTuple):
-    """What the accounting of games reads of a rollout. T steps, B lanes, P seats, K statistics."""
+    """The part of a rollout needed for episode statistics. T steps, B lanes, P seats, K statistics."""
 
     rewards: Any  # f32[T, B, P], up to the lane's next question
     opening: Any  # f32[T, B, P], of a game that began in this step
@@ -35,16 +35,16 @@ class PlayedGames(NamedTuple):
 
 @dataclasses.dataclass
 class Storage:
-    """The memory of one rollout.
+    """Storage of one rollout.
 
     Attributes:
       steps: T.
       buffers: T + 1 rows.
-      rows: [T + 1][block], views of `buffers`: a block of lanes is what is sent and received at a time.
-      whole: row 0 by actor, all of its lanes.
+      rows: [T + 1][block], views of `buffers`; a block of lanes is sent and received together.
+      whole: row 0 per actor, all of its lanes.
       log_prob, value: f32[T, B, S], of the learner's policy.
       controllers: i8[T, B, P].
-      memory: [C + 1, B, P, ...], at the beginning of every chunk and after the last step.
+      memory: [C + 1, B, P, ...], recurrent states at the start of every chunk and after the last step.
       restarted: bool[B].
       after: the lanes after the last step; arrays of their own in every rollout.
     """
@@ -68,7 +68,7 @@ class Storage:
         self.restarted[:] = False
 
     def copy_questions(self, last: Storage, blocks: Sequence[int]) -> None:
-        """The questions after the last step of the rollout before become the first ones of this, for some blocks."""
+        """Copies the observations after the last step of the previous rollout to row 0, for some blocks."""
         for block in blocks:
             source, target = last.rows[-1][block], self.rows[0][block]
             target.current_player[:] = source.current_player
@@ -76,11 +76,11 @@ class Storage:
             target.legal_action_mask[:] = source.legal_action_mask
 
     def rollout(self, policy: Any, *, may_truncate: bool) -> Rollout:
-        """The rollout as an algorithm reads it; views and small arrays of the host.
+        """The stored data as a `Rollout`; views and small host arrays.
 
         Args:
-          policy: that played.
-          may_truncate: games may be cut off.
+          policy: the behaviour policy.
+          may_truncate: whether games may be truncated.
         """
         rows, steps = self.buffers, self.steps
         final_seat, final_observation = self._asked(rows.final_player[1:]), None
@@ -108,7 +108,7 @@ class Storage:
         return Rollout(transition, memory, last, jax.tree.map(lambda leaf: leaf[-1], self.memory), policy)
 
     def _asked(self, rows: np.ndarray) -> np.ndarray:
-        """[T, B, ...] -> [T, B, S, ...]."""
+        """Adds the axis of acting seats: [T, B, ...] -> [T, B, S, ...]."""
         return rows if self.simultaneous else rows[:, :, None]
 
     def _own(self, seat: np.ndarray) -> np.ndarray:
@@ -117,7 +117,7 @@ class Storage:
         return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
 
     def games_played(self) -> PlayedGames:
-        """What the accounting of games reads; views."""
+        """The arrays needed for episode statistics; views."""
         rows = self.buffers
         return PlayedGames(
             rewards=rows.rewards[1:],
@@ -132,7 +132,7 @@ class Storage:
 
 
 def make_storage(game: HostGame, algorithm: Algorithm, steps: int, lanes: int, actors: int, groups: int) -> Storage:
-    """Empty storage for `steps` steps of `lanes` games, shared evenly by actors and their groups."""
+    """Allocates storage for `steps` steps of `lanes` games, divided evenly among actors and their groups."""
     buffers = make_buffers(game, lanes, steps=steps + 1)
     size, seats, share = lanes // (actors * groups), game.num_players, lanes // actors
     blocks = [slice(i * size, (i + 1) * size) for i in range(actors * groups)]

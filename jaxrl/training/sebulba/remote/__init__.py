@@ -1,1 +1,1 @@
-"""Games of a training that are played on other machines: workers of a Ray cluster behind `send` and `recv`."""
+"""Remote workers: host games played on the machines of a Ray cluster, behind `send` and `recv`."""

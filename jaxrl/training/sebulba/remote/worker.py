@@ -1,7 +1,7 @@
-"""What runs on an engine machine: blocks of games that carry out orders. No policy, and no state but the games.
+"""A remote worker: executes orders on blocks of games. It holds no policy, and no state except the games.
 
-A game is its saved state and what has been answered since, so a worker that is lost is replaced by sending the orders
-since the last saved states to another one: it ends up in the same games, bit by bit.
+Games are deterministic given their saved states and the actions since. To replace a lost worker, another one gets the
+saved states and all orders since, and reaches the same games bit by bit.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Send(NamedTuple):
 
 
 class Save(NamedTuple):
-    """The games are told as they stand."""
+    """The states of all games are returned."""
 
 
 Order = Begin | Load | Restart | Send | Save
 
 
 class Answer(NamedTuple):
-    """How a block stands after its last order."""
+    """The result of the last order for a block."""
 
     rows: dict[str, np.ndarray]  # of `Buffers` by name; those of ended games only if one has ended
     controllers: np.ndarray  # i8[n, P], of the running games
@@ -73,11 +73,11 @@ class Answer(NamedTuple):
 
 
 class Strange(NamedTuple):
-    """The orders do not follow on those before: this worker has been started since, and knows nothing of its games."""
+    """The orders do not continue the previous ones: the worker was restarted and has lost its games."""
 
 
 class Failure(NamedTuple):
-    """An engine has failed, which a block does not recover from."""
+    """An engine has failed; the block cannot recover."""
 
     game: int  # within the block
     message: str
@@ -110,7 +110,7 @@ class EngineWorker:
         self._next = [-1] * len(blocks)  # number of the order that follows
 
     def obey(self, block: int, number: int, orders: Sequence[Order]) -> Answer | Strange | Failure:
-        """Carries orders out, one after the other, and tells how the block stands after the last.
+        """Executes orders in sequence and returns the result of the last one.
 
         Args:
           block: which one.
@@ -139,7 +139,7 @@ class EngineWorker:
 
 
 def _obey(pool: Any, rows: Buffers, order: Order) -> None:
-    """One order, carried out by a `HostPool` of one group."""
+    """Executes one order on a `HostPool` of one group."""
     match order:
         case Begin(controllers, following):
             pool.controllers[:], pool.next_controllers[:] = controllers, following
@@ -156,6 +156,6 @@ def _obey(pool: Any, rows: Buffers, order: Order) -> None:
 
 
 def _told(rows: Buffers) -> dict[str, np.ndarray]:
-    """Copies of the rows that mean something."""
+    """Copies of the rows that have a meaning."""
     over = bool((rows.terminated | rows.truncated).any())
     return {name: np.array(row) for name, row in rows.arrays().items() if over or name not in ENDED}

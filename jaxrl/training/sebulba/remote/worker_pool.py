@@ -1,8 +1,8 @@
 """`WorkerPool`: the games of one actor on workers elsewhere, behind the `send` and `recv` of `HostPool`.
 
-Every group of games is divided evenly among the workers. What a worker is told about a block since its games were last
-saved is kept, whole rollouts at most; a worker that is lost gets all of it again in another place. Actions are checked
-here, so an illegal one is told before anything is sent.
+Every group of games is divided evenly among the workers. The orders to a block since its games were last saved (at most
+one rollout) are kept and replayed on a new worker if the worker is lost. Actions are checked here, so that an illegal
+one is reported before anything is sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Worker(Protocol):
     """One worker, wherever it runs."""
 
     def ask(self, block: int, number: int, orders: Sequence[Order]) -> Any:
-        """Begins to carry out orders (`EngineWorker.obey`) and returns at once, with something to wait for."""
+        """Starts executing orders (`EngineWorker.obey`) and returns a future at once."""
 
     def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
         """Waits for the answer to so many orders.
@@ -51,7 +51,7 @@ class Worker(Protocol):
 
 @dataclasses.dataclass
 class _Tally:
-    """What is counted of a worker."""
+    """Counters of one worker."""
 
     busy_ns: int = 0
     calls: int = 0  # that it has not answered yet
@@ -179,7 +179,7 @@ class WorkerPool:
         return np.array([sum(tally.busy_ns for tally in self._tallies)], np.int64)
 
     def told(self) -> list[dict[str, float]]:
-        """What each worker has done, see `jaxrl.training.program.Program.counters`."""
+        """Counters of each worker, see `jaxrl.training.program.Program.counters`."""
         threads = len(self.threads) / len(self._tallies)
         return [
             {"threads": threads, "busy_seconds": each.busy_ns / 1e9, "calls": each.calls, "losses": each.losses}
