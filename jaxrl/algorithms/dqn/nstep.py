@@ -55,7 +55,7 @@ class Recorded(NamedTuple):
 class Waiting(NamedTuple):
     """The pending records: the last decision of every seat whose next one is not known yet."""
 
-    record: Array  # i32[B, P], NONE if there is none
+    record: Array  # i32[B, P], or NONE
     reward: Array  # f32[B, P], reward since then
 
 
