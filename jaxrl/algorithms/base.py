@@ -86,8 +86,8 @@ class Rollout(NamedTuple):
     last_privileged: Any = None  # [B, S, ...], belongs to `last`, with `Algorithm.privileged`
 
 
-AVERAGE = "average"  # among `Learner.copies`: of the parameters over time
-ANCHOR = "anchor"  # and those that the run began with
+AVERAGE = "average"  # in `Learner.target_params`: the moving average of the parameters
+ANCHOR = "anchor"  # and the initial parameters of the run
 
 
 @struct.dataclass
@@ -96,9 +96,9 @@ class Learner:
 
     params: Any  # of the network: all that a player needs
     hyper: Any  # traced hyper-parameters; a resumed run takes them from its configuration
-    copies: dict[str, Any] = struct.field(default_factory=dict, kw_only=True)
-    """Other parameters of the same network, by what they are. They begin as `params`; `AVERAGE`, if it is kept, is
-    what evaluations, matches and exports play with."""
+    target_params: dict[str, Any] = struct.field(default_factory=dict, kw_only=True)
+    """Further parameters of the same network, by name, initially equal to `params`; `AVERAGE`, if kept, is used in
+    evaluations, matches and exports."""
 
     def on_device(self) -> Any:
         """The learner without the parts that live on the host, such as a replay buffer."""
@@ -106,11 +106,11 @@ class Learner:
 
     def begin_with(self, params: Any) -> Any:
         """The learner started from these parameters: all target parameters are equal to them."""
-        return self.replace(params=params, copies=dict.fromkeys(self.copies, params))
+        return self.replace(params=params, target_params=dict.fromkeys(self.target_params, params))
 
     def played(self, *, average: bool) -> Any:
         """The parameters to play matches with: the average if `average` and if it is kept, else the current ones."""
-        return self.copies.get(AVERAGE, self.params) if average else self.params
+        return self.target_params.get(AVERAGE, self.params) if average else self.params
 
 
 @struct.dataclass

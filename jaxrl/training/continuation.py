@@ -1,9 +1,9 @@
-"""`train.from_run`: a new run that goes on where a checkpoint of another one stands.
+"""`train.from_run`: a new run that continues from a checkpoint of another one.
 
-Taken over are the learner (parameters, copies of them, optimizer state), the key and the counters (updates, environment
-steps, games). Games in progress are always dealt anew, because opponents and number of games may differ between the
-two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what the new run begins
-with, e.g. a clone. Hyper-parameters are those of the new configuration.
+Taken over are the learner (parameters, target parameters, optimizer state), the key and the counters (updates,
+environment steps, games). Games in progress are always dealt anew, because opponents and number of games may differ
+between the two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what the new
+run begins with, e.g. a clone. Hyper-parameters are those of the new configuration.
 """
 
 from __future__ import annotations
@@ -122,26 +122,26 @@ def first_state(program: Program, origin: Origin) -> TrainState:
 
 
 def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Parts of a checkpoint. Copies of the parameters that the earlier run kept none of begin as the parameters are
-    now, and so does the anchor, which is of the new run; those that the new one keeps none of are left behind.
+    """Parts of a checkpoint. Target parameters that the earlier run did not keep start as the current parameters, as
+    does the anchor; those that the new run does not keep are dropped.
 
     Raises:
       UserError: another network, or number of seeds.
     """
-    copies = wanted["learner"].copies
-    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys() - {ANCHOR}}
-    behind = tuple(f"{checkpoint.COPIES}{name}." for name in copies_in(snapshot) - known.keys())
+    copies = wanted["learner"].target_params
+    known = {name: copies[name] for name in target_params_in(snapshot) & copies.keys() - {ANCHOR}}
+    behind = tuple(f"{checkpoint.TARGET_PARAMS}{name}." for name in target_params_in(snapshot) - known.keys())
     arrays = {name: array for name, array in snapshot.arrays.items() if not name.startswith(behind)}
-    parts = wanted | {"learner": wanted["learner"].replace(copies=known)}
+    parts = wanted | {"learner": wanted["learner"].replace(target_params=known)}
     taken = checkpoint.unpack_parts(dataclasses.replace(snapshot, arrays=arrays), parts)
     learner = taken["learner"]
     new = {name: jax.tree.map(jnp.copy, learner.params) for name in copies.keys() - known.keys()}
-    return taken | {"learner": learner.replace(copies=learner.copies | new)}
+    return taken | {"learner": learner.replace(target_params=learner.target_params | new)}
 
 
-def copies_in(snapshot: checkpoint.Snapshot) -> set[str]:
-    """The names of the copies of the parameters (`Learner.copies`) that a checkpoint holds."""
-    place = checkpoint.COPIES
+def target_params_in(snapshot: checkpoint.Snapshot) -> set[str]:
+    """The names of the target parameters (`Learner.target_params`) in a checkpoint."""
+    place = checkpoint.TARGET_PARAMS
     return {name.removeprefix(place).partition(".")[0] for name in snapshot.arrays if name.startswith(place)}
 
 

@@ -27,7 +27,7 @@ from jaxrl.networks.factory import STATISTICS, make_network
 from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
 from jaxrl.runs.checkpoints import checkpoint
-from jaxrl.runs.checkpoints.leaves import COPIES, PARAMS
+from jaxrl.runs.checkpoints.leaves import PARAMS, TARGET_PARAMS
 from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Env
@@ -70,7 +70,7 @@ def test_where_a_run_begins_the_anchor_does_not_pull(env: Env) -> None:
     state = program.init(0)
     params = dict(state.learner.params)
     params["heads"] = jax.tree.map(lambda leaf: 2000.0 * leaf, params["heads"])  # what it remembers matters
-    learner = state.learner.replace(params=params, copies={ANCHOR: jax.tree.map(jnp.copy, params)})
+    learner = state.learner.replace(params=params, target_params={ANCHOR: jax.tree.map(jnp.copy, params)})
     _, found, _ = program.advance(program.begin(state.replace(learner=learner)))
     program.close()
     found = metrics.values(jax.device_get(found))
@@ -86,7 +86,7 @@ def test_an_anchor_keeps_the_policy_near() -> None:
         state = with_hyper(program.init(0), anchor_coef=make_schedule("constant", weight, weight))
         state, found = run(program, state, 2)
         moved.append(float(found["train/anchor_kl"]))
-        assert_identical(state.learner.copies[ANCHOR], first)
+        assert_identical(state.learner.target_params[ANCHOR], first)
     assert moved[0] > 0.003 and moved[1] < moved[0] / 5
 
 
@@ -157,11 +157,11 @@ def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
     new.close()
     learner = jax.device_get(new.state.learner)
     newest = checkpoint.params_of(arrays)
-    assert_identical(learner.copies[ANCHOR], newest)
+    assert_identical(learner.target_params[ANCHOR], newest)
     assert_identical(learner.params, newest)
     first = jax.tree.map(lambda leaf: leaf[0], jax.device_get(new.state.pool.snapshots))
     assert checkpoint.params_hash(first) == checkpoint.params_hash(newest), "nothing is earlier, so it meets itself"
-    place = f"{COPIES}{ANCHOR}."
+    place = f"{TARGET_PARAMS}{ANCHOR}."
     pairs = [(arrays[name], arrays[name.replace(place, PARAMS)]) for name in arrays if name.startswith(place)]
     assert pairs and not any(np.array_equal(*pair) for pair in pairs), "the earlier run has learnt since it began"
 

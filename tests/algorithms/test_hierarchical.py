@@ -354,8 +354,8 @@ def test_a_memory_of_each_role_and_an_average_and_a_magnet() -> None:
     anakin = program(Aim(), dataclasses.replace(config, network=NetworkConfig(kind="recurrent", hidden=(8,))))
     after, found = jax.eval_shape(anakin.compiled, anakin.abstract_state)
     assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, anakin.abstract_state)
-    assert set(after.learner.copies) == {"average", "magnet"} and set(after.lanes.memory) == {MANAGER, WORKER}
-    assert set(after.learner.copies["average"]) == {MANAGER, WORKER} and "worker/magnet_kl" in found
+    assert set(after.learner.target_params) == {"average", "magnet"} and set(after.lanes.memory) == {MANAGER, WORKER}
+    assert set(after.learner.target_params["average"]) == {MANAGER, WORKER} and "worker/magnet_kl" in found
 
 
 def test_snapshots_best_responses_and_a_critic_are_of_both() -> None:

@@ -117,9 +117,9 @@ def test_the_average_weighs_by_age_and_the_magnet_follows_in_steps() -> None:
         np.testing.assert_allclose(kept[AVERAGE]["network"], wanted, atol=1e-5)
         assert_identical(kept[AVERAGE]["normaliser"], trees[n + 1]["normaliser"])
     assert target_params.first(PPOConfig(magnet="uniform"), trees[0]) == {}
-    learner = Learner(params=trees[0], hyper=None, copies=kept).begin_with(trees[5])
-    assert all(tree is trees[5] for tree in (learner.params, *learner.copies.values()))
-    assert learner.copies.keys() == {target_params.MAGNET, AVERAGE}
+    learner = Learner(params=trees[0], hyper=None, target_params=kept).begin_with(trees[5])
+    assert all(tree is trees[5] for tree in (learner.params, *learner.target_params.values()))
+    assert learner.target_params.keys() == {target_params.MAGNET, AVERAGE}
 
 
 @pytest.mark.parametrize("env", [RockPaperScissors(), HostRecall(delays=(1, 3))], ids=["simultaneous", "host"])
@@ -147,7 +147,7 @@ def test_an_old_magnet_pulls() -> None:
         state, found = run(program, state, 2)
         moved.append(float(found["train/magnet_kl"]))
         assert found["train/magnet_coef"] == weight
-        assert_identical(state.learner.copies[target_params.MAGNET], first)
+        assert_identical(state.learner.target_params[target_params.MAGNET], first)
     assert moved[0] > 0.003 and moved[1] < moved[0] / 5
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_goes_on_begins_what_was_not_kept_and_keeps_what_was(home: Pa
         config = configs.load(home / "tiny.yaml", [f"run.name=on{len(wanted)}", *more, *settings])
         new = Trainer(config, runs.new_run(config), resume=False)
         new.close()
-        kept = jax.device_get(new.state.learner.copies)
+        kept = jax.device_get(new.state.learner.target_params)
         assert kept.keys() == wanted.keys()
         for name, average in wanted.items():
             assert_identical(kept[name], checkpoint.params_of(arrays, average=average))
@@ -256,7 +256,7 @@ def mean_exploitability(**settings: Any) -> dict[str, float]:
     program = make_program(config, kuhn.Kuhn())
     state, _ = run(program, program.init(0))
     learner, network = jax.device_get(state.learner), program.algorithm.network
-    found = {"last": learner.params, "average": learner.copies[AVERAGE]}
+    found = {"last": learner.params, "average": learner.target_params[AVERAGE]}
     each = {name: runs.each_seed(params, 2) for name, params in found.items()}
     return {
         name: float(np.mean([kuhn.exploitability(kuhn.bets_of(network, one)) for one in params]))

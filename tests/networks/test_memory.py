@@ -117,7 +117,7 @@ def unrolled(config: Config, env: Env) -> tuple[PPO, Any, Any]:
         _, rollout, _ = collect(program.setup, policy, None, state.lanes, jax.random.key(7), ids, steps)
         coefs = coefs_of(state.learner, state.update)
         return algorithm._batch(
-            rollout, algorithm._estimate(state.learner.params, rollout, coefs), state.learner.copies
+            rollout, algorithm._estimate(state.learner.params, rollout, coefs), state.learner.target_params
         )
 
     mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))

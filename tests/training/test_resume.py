@@ -126,8 +126,8 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
             assert found["league/redealt"] > 0
     if config.ppo.ema:
         assert found["train/anchor_kl"].min() > 0 and found["train/magnet_kl"].min() > 0
-        assert state.learner.copies.keys() == {"magnet", "anchor", "average"}
-        for copy in state.learner.copies.values():
+        assert state.learner.target_params.keys() == {"magnet", "anchor", "average"}
+        for copy in state.learner.target_params.values():
             pairs = zip(*(jax.tree.leaves(tree) for tree in (copy, state.learner.params)), strict=True)
             assert any(np.any(left != right) for left, right in pairs)
     if config.network.normalize:

@@ -117,11 +117,11 @@ class Hierarchical(Algorithm):
 
     def _joined(self, parts: dict[str, PPOLearner]) -> HierarchicalLearner:
         """Combines the learners of the roles into one."""
-        kept = parts[WORKER].copies
+        kept = parts[WORKER].target_params
         return HierarchicalLearner(
             params={name: part.params for name, part in parts.items()},
             hyper={name: part.hyper for name, part in parts.items()},
-            copies={what: {name: part.copies[what] for name, part in parts.items()} for what in kept},
+            target_params={what: {name: part.target_params[what] for name, part in parts.items()} for what in kept},
             opt_state={name: part.opt_state for name, part in parts.items()},
             critic={name: part.critic for name, part in parts.items()},
         )
@@ -132,7 +132,7 @@ def _part(learner: HierarchicalLearner, name: str) -> PPOLearner:
     return PPOLearner(
         params=learner.params[name],
         hyper=learner.hyper[name],
-        copies={what: both[name] for what, both in learner.copies.items()},
+        target_params={what: both[name] for what, both in learner.target_params.items()},
         opt_state=learner.opt_state[name],
         critic=learner.critic[name],
     )

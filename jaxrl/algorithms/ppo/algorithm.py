@@ -93,7 +93,7 @@ class PPO(Algorithm):
             opt_state=optimizer.init(params, self.config.ppo.optimizer),
             critic=critic,
             belief=belief,
-            copies=target_params.first(self.config.ppo, params),
+            target_params=target_params.first(self.config.ppo, params),
         )
 
     def _check_value(self) -> None:
@@ -126,7 +126,7 @@ class PPO(Algorithm):
             warming, learner = self._value_warmup(learner, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
-        kept = target_params.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
+        kept = target_params.with_magnet(learner.target_params, learner.params, number, self.config.ppo.magnet_refresh)
         batch = self._batch(rollout, estimate, kept)
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
@@ -134,7 +134,7 @@ class PPO(Algorithm):
         seen = with_normaliser(self.network, params, rollout.steps, across_devices)
         params = seen if warming is None else select(warming, params, seen)
         kept = target_params.with_average(kept, params, number, coefs.ema)
-        learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
+        learner = learner.replace(params=params, opt_state=opt_state, target_params=kept)
         found = metrics_of(sums, batch, self.config.ppo, coefs) | about
         if self._critic and values is not None:
             returns = returns_of(rollout, values, estimate.advantage, estimate.valid)

@@ -33,27 +33,27 @@ def first(config: PPOConfig, params: Any) -> TargetParams:
     return {name: jax.tree.map(jnp.copy, params) for name in kept}
 
 
-def with_magnet(copies: TargetParams, params: Any, number: jax.Array, refresh: int) -> TargetParams:
+def with_magnet(targets: TargetParams, params: Any, number: jax.Array, refresh: int) -> TargetParams:
     """Sets the magnet to `params` before update `number` (i32[]) if that is a multiple of `refresh`."""
-    if MAGNET not in copies:
-        return copies
-    return copies | {MAGNET: select(number % refresh == 0, params, copies[MAGNET])}
+    if MAGNET not in targets:
+        return targets
+    return targets | {MAGNET: select(number % refresh == 0, params, targets[MAGNET])}
 
 
-def with_average(copies: TargetParams, params: Any, number: jax.Array, decay: Any) -> TargetParams:
+def with_average(targets: TargetParams, params: Any, number: jax.Array, decay: Any) -> TargetParams:
     """Updates the exponential moving average with the parameters after update `number`: sum_k decay^k params_(n - k),
     bias-corrected as in Adam. Normaliser statistics, already averages, are taken from the newest parameters.
 
     Args:
-      copies: target parameters before the update.
+      targets: target parameters before the update.
       params: after the update.
       number: i32[].
       decay: f32[].
     """
-    if AVERAGE not in copies:
-        return copies
+    if AVERAGE not in targets:
+        return targets
     share = (1.0 - decay) / (1.0 - decay ** (number + 1).astype(jnp.float32))
-    average = jax.tree.map(lambda old, new: old + share * (new - old), copies[AVERAGE], params)
+    average = jax.tree.map(lambda old, new: old + share * (new - old), targets[AVERAGE], params)
     if STATISTICS in params:
         average = average | {STATISTICS: params[STATISTICS]}
-    return copies | {AVERAGE: average}
+    return targets | {AVERAGE: average}

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints.files import REMOVED, UNFINISHED, UNREAD, is_no_space, open_manager, read_arrays, start_save
-from jaxrl.runs.checkpoints.leaves import COPIES as COPIES
 from jaxrl.runs.checkpoints.leaves import LEARNER, PARAMS, Arrays, hash_arrays
+from jaxrl.runs.checkpoints.leaves import TARGET_PARAMS as TARGET_PARAMS
 from jaxrl.runs.checkpoints.leaves import pack as pack
 from jaxrl.runs.checkpoints.leaves import params_hash as params_hash
 from jaxrl.runs.checkpoints.leaves import params_of as params_of

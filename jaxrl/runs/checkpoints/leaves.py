@@ -25,7 +25,7 @@ Leaves = dict[str, dict[str, Any]]  # leaf path -> its record
 LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 HYPER = f"{LEARNER}hyper."  # its hyper-parameters
-COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
+TARGET_PARAMS = f"{LEARNER}target_params."  # and target parameters, each under its name
 BELIEF = f"{LEARNER}belief."  # of belief learning
 
 
@@ -71,7 +71,7 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
 
 def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
     """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
-    averages = f"{COPIES}average."
+    averages = f"{TARGET_PARAMS}average."
     return part_of(arrays, averages if average and any(name.startswith(averages) for name in arrays) else PARAMS)
 
 

@@ -289,10 +289,10 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
     What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
     """
     env = make_env(config)
-    copies = jax.eval_shape(make_algorithm(config, env).init, jax.random.key(0)).copies
-    arrays, leaves = checkpoint.pack({"learner": {"params": params, "copies": dict.fromkeys(copies, params)}})
+    copies = jax.eval_shape(make_algorithm(config, env).init, jax.random.key(0)).target_params
+    arrays, leaves = checkpoint.pack({"learner": {"params": params, "target_params": dict.fromkeys(copies, params)}})
     theirs, kept = (
-        {name: leaf for name, leaf in each.items() if not name.startswith(checkpoint.COPIES)}
+        {name: leaf for name, leaf in each.items() if not name.startswith(checkpoint.TARGET_PARAMS)}
         for each in (snapshot.arrays, snapshot.meta["leaves"])
     )
     meta = snapshot.meta | {
