@@ -28,9 +28,6 @@ class HindsightConfig:
     weight: Schedule = option(
         Schedule("constant", 0.0), "weight of what they teach beside the worker's own loss, e.g. 0.5; 0: off"
     )
-    cap: float = option(
-        2.0, "largest importance weight of a sequence; larger: less bias and more noise", above=0.0, maximum=1e6
-    )
 
     @property
     def on(self) -> bool:

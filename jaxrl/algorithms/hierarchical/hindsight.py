@@ -18,7 +18,7 @@ subtracted for the goals that did not come true. The estimate covers neither the
 worker learns from its own data, nor the reactions of other seats to g' instead of g (bids are public once all are
 made). If the actions of others do not depend on the goal, it is exact.
 
-W has a large variance; it is truncated at `hierarchical.hindsight.cap`, which biases the estimate towards actions that
+W has a large variance; it is truncated at `CAP`, which biases the estimate towards actions that
 were likely anyway. Sequences that began before the rollout or continue after it are left out, because W is incomplete.
 """
 
@@ -34,6 +34,8 @@ from jaxrl.algorithms.trajectory import of_decisions, to_seats
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network, Params
 from jaxrl_envs.contract.env import CameTrue, Env
+
+CAP = 2.0  # of importance weights of a sequence; a larger one has less bias and more noise
 
 
 class Relabelled(NamedTuple):

@@ -58,7 +58,6 @@ class HindsightCoefs(NamedTuple):
     """Coefficients of one update from the section `hierarchical.hindsight`, f32[] each."""
 
     weight: jax.Array
-    cap: jax.Array
 
 
 @struct.dataclass
@@ -156,10 +155,10 @@ class Role(PPO):
         """The relabelled decisions as batch rows, with gains scaled like the advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
         found = hindsight.relabel(
-            self.network, self.env, rollout.policy.params, rollout, manages, coefs.temperature, section.cap
+            self.network, self.env, rollout.policy.params, rollout, manages, coefs.temperature, hindsight.CAP
         )
         valid, weight = across_devices((jnp.sum(found.valid), jnp.sum(found.weight)))
-        capped = across_devices(jnp.sum(found.weight >= 0.999 * section.cap))
+        capped = across_devices(jnp.sum(found.weight >= 0.999 * hindsight.CAP))
         everything = across_devices(jnp.sum(rollout.steps.weight))
         told = {
             "hindsight/share": metrics.mean(valid, everything),
