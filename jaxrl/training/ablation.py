@@ -32,7 +32,7 @@ from jaxrl_envs.shared.errors import UserError, nearest
 
 WHOLE, WITHOUT = "whole", "without-"  # names of runs
 OPTIONS = "env.options."
-FEWEST_SEEDS = 3  # if nobody says how many
+FEWEST_SEEDS = 3  # if the number is not given
 
 
 class Worth(NamedTuple):
@@ -82,7 +82,7 @@ def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
     """The weights at the dotted path of a configuration's tree.
 
     Raises:
-      UserError: there are none.
+      UserError: the path gives no weights, or all are 0.
     """
     if not path.startswith(OPTIONS):
         raise UserError(f"--over {path} is no option of the game: it must begin with {OPTIONS[:-1]}.")
@@ -168,7 +168,7 @@ def trained(config: Config) -> int:
 
 
 def scores_of(run: RunDirectory, config: Config) -> Any:
-    """f64[S], what `evaluate.best_by` makes of the final evaluation of every seed; None if there is none yet."""
+    """f64[S], what `evaluate.best_by` makes of the final evaluation of every seed; None before it."""
     ended = [each for each in read_json_list(run.evaluation_file) if each.get("update") == config.num_updates]
     if not ended:
         return None

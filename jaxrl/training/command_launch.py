@@ -14,7 +14,7 @@ STARTS = ("train", "resume")  # commands that it starts: what begins with one of
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl launch`."""
     parser.add_argument("-n", type=arguments.whole, required=True, dest="processes", help="how many processes")
-    help = "start all of them again, from the newest checkpoint, so many times after one has died (default: 3)"
+    help = "start all of them again, from the newest checkpoint, up to N times after one has died (default: 3)"
     parser.add_argument("--restarts", type=arguments.whole, default=3, metavar="N", help=help)
 
 

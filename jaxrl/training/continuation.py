@@ -1,7 +1,7 @@
 """`train.from_run`: a new run that continues from a checkpoint of another one.
 
 Taken over are the learner (parameters, target parameters, optimizer state), the key and the counters (updates,
-environment steps, games). Games in progress are always dealt anew, because opponents and number of games may differ
+environment steps, games). Games in progress are always dealt again, because opponents and number of games may differ
 between the two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what the new
 run begins with, e.g. a clone. Hyper-parameters are those of the new configuration.
 """

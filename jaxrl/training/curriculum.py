@@ -58,7 +58,7 @@ class Course:
           record: of `Course.record`; nothing at the beginning.
 
         Raises:
-          TypeError: the record has keys that nobody knows.
+          TypeError: the record has unknown keys.
         """
         self.stages, self.number = stages, number
         self.headline = {"stage": "curriculum/stage"} if self.stage.name else {}  # of the progress line
@@ -164,7 +164,7 @@ def remembered(snapshot: Snapshot | None, stages: Stages, number: int, update: i
     """What the host remembers of a training after `update` updates, from the checkpoint's record if there is one.
 
     Raises:
-      UserError: the record has keys that nobody knows.
+      UserError: the record has unknown keys.
     """
     host = HostState(best_by=stages[number][0].config.evaluate.best_by)
     try:

@@ -17,7 +17,7 @@ WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss", "train/belief_l
 
 
 def row_of(found: Metrics, steps: int, seconds: float) -> dict[str, float]:
-    """The metrics of so many environment steps, of all seeds together, in so many seconds."""
+    """Metrics of `steps` environment steps (all seeds together), which took `seconds` seconds."""
     values = metrics.values(found)
     return metric_log.flatten_seeds(values) | {
         "time/fps": metric_log.rate(steps, seconds),
@@ -26,7 +26,7 @@ def row_of(found: Metrics, steps: int, seconds: float) -> dict[str, float]:
 
 
 def not_finite(found: Metrics) -> float:
-    """How many numbers that are none the game gave."""
+    """Number of non-finite values in observations and rewards."""
     return float(np.sum(found[NOT_FINITE].amount)) if NOT_FINITE in found else 0.0
 
 

@@ -63,7 +63,7 @@ def _size(leaf: Any) -> int:
 
 
 def free_bytes(*, host: bool) -> int | None:
-    """Memory that is free on this machine, or on its first device; None if nobody tells."""
+    """Memory that is free on this machine, or on its first device; None if it is unknown."""
     if not host:
         stats = jax.local_devices()[0].memory_stats() or {}
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0) if "bytes_limit" in stats else None

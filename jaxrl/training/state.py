@@ -50,7 +50,7 @@ class Lanes:
 
     env_state: State
     controllers: jax.Array  # i8[B, P], who holds each seat in this game, see `jaxrl.league.seats`
-    memory: Any  # [B, P, ...], of whoever holds the seat, if that is a network with a memory
+    memory: Any  # [B, P, ...], of each seat's holder, if that is a network with a memory
     episode_return: jax.Array  # f32[B, P], so far in this game
     episode_length: jax.Array  # i32[B]
 

@@ -34,5 +34,5 @@ class StopRequest:
             raise KeyboardInterrupt
         self.wanted = number
         self._notify()
-        with contextlib.suppress(OSError):  # Ctrl-C has ended whoever read it (`2>&1 | tee log`)
+        with contextlib.suppress(OSError):  # Ctrl-C has ended the reader as well (`2>&1 | tee log`)
             print("\nstopping as soon as the state can be saved; once more to abort without saving", file=sys.stderr)

@@ -3,7 +3,7 @@
     timers = Timers(config.sebulba.profile)
     with timers.action:                      # in any thread
         actions = choose(observation)
-    timers.add_ns("env_step", pool_nanoseconds)   # what somebody else has measured
+    timers.add_ns("env_step", pool_nanoseconds)   # a time measured elsewhere
     metrics |= timers.report(steps)          # time/ms_per_1000_steps/action, ...
 
 Every thread adds to numbers of its own, so that nothing is locked while games are played. What is measured:

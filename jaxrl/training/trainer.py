@@ -66,7 +66,7 @@ class Trainer:
           stages: of the configuration with their games, if they are made already.
 
         Raises:
-          UserError: every checkpoint is damaged, or they are of another game or network, or a callback is none.
+          UserError: every checkpoint is damaged, or they are of another game or network, or a callback does not fit.
         """
         self.run, self.callbacks = run, Callbacks(config.callbacks)
         stages = stages or make_stages(config)
@@ -128,7 +128,7 @@ class Trainer:
         say(f"run {self.run.path}: parameters {checkpoint.params_hash(self.params)}")
         source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
-            say(f"continuing {source!r} from its update {self.update}; games are dealt anew")
+            say(f"continuing {source!r} from its update {self.update}; games are dealt again")
         facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self._whole), self.steps, self.update)
         self.callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
@@ -255,7 +255,7 @@ class Trainer:
             self.callbacks.metrics(self.steps, row)
 
     def _row(self, found: metrics.Metrics, seconds: float, updates: int) -> dict[str, float]:
-        """The metrics of so many updates."""
+        """The metrics of `updates` updates as a row."""
         steps = self.config.batch_size * updates * self.config.run.seeds
         return row_of(found, steps, seconds) | {
             "train/updates": updates,
@@ -266,7 +266,7 @@ class Trainer:
         }
 
     def _check_finite(self, found: metrics.Metrics) -> None:
-        """Stops before a state that nobody can learn from is acted on, or saved over good ones."""
+        """Stops before a state with non-finite numbers is played with, or saved over good ones."""
         if wrong := not_finite(found):
             raise UserError(
                 f"{self.env.id} gave observations or rewards that are not finite "
@@ -376,7 +376,7 @@ class Trainer:
         if self.host.best_update not in (None, self.update):
             print(
                 f"the best evaluation during training was after update {self.host.best_update}; it was on other deals "
-                f"and picked, so measure it anew: {next_command('evaluate', self.run.path, '--checkpoint best')}"
+                f"and picked, so measure it again: {next_command('evaluate', self.run.path, '--checkpoint best')}"
             )
         return rows
 

@@ -126,7 +126,7 @@ def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stag
 def _after_step(
     setup: RolloutSetup, lane: Lanes, final: Final, memory: Memory, key: jax.Array, odds: Any
 ) -> tuple[Lanes, EpisodeStats]:
-    """One lane after a step, but for the game's own state: where its game ended everything begins anew."""
+    """One lane after a step, but for the game's own state: where its game ended everything starts from 0."""
     over = final.over
     returns, length = lane.episode_return + final.rewards, lane.episode_length + 1
     ended = finished(setup.seats, lane.controllers, returns, length, over, final.illegal_action, final.stats)
@@ -159,7 +159,7 @@ def collect(
     Args:
       setup: game, algorithm and seats.
       policy: the learner's, see `Algorithm.policy`.
-      pool: with a league; games against its stale entries are first dealt anew.
+      pool: with a league; games against its stale entries are first dealt again.
       lanes: the games in progress, [B].
       key: a fast key (`jaxrl_envs.shared.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
@@ -280,7 +280,7 @@ def decide(
         return jnp.where(foreign.reshape(*foreign.shape, *[1] * (mine.ndim - 2)), other, mine)
 
     action = choose(own.action, theirs.action)
-    if setup.frozen is not None:  # what is remembered for its seats, nobody asks for
+    if setup.frozen is not None:  # the memory of its seats is not used
         return own._replace(action=action)
     return own._replace(action=action, memory=jax.tree.map(choose, own.memory, theirs.memory))
 

@@ -117,7 +117,7 @@ class Learnt(NamedTuple):
     checked: Checked
     epoch: int  # the number of that one
     epochs: int  # begun so far
-    stopped: bool  # somebody wished so
+    stopped: bool  # on request, before the last epoch
 
 
 def learn(

@@ -108,7 +108,7 @@ def record_advised(
 
 
 def refuse_unseen(env: HostEnv, what: str) -> None:
-    """Raises UserError if nobody here can see whole games: all seats are asked at once, or another process plays."""
+    """Raises UserError if no whole games can be seen: all seats are asked at once, or another process plays."""
     if env.simultaneous or env.game.remote:
         raise UserError(f"{what} of {env.id} show nothing: all seats act at once, or another process plays.")
 

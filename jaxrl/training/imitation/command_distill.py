@@ -22,7 +22,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--games", type=arguments.whole, default=256, help="games per turn (default: 256)")
     unit = (
-        "searched decisions per step; a network that remembers learns whole games, as many as have so many moves of "
+        "searched decisions per step; a network that remembers learns whole games, as many as have that many moves of "
         "all seats"
     )
     values = "; values are learnt in the game as evaluated"

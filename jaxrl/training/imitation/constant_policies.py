@@ -15,11 +15,11 @@ STEPS, RATE = 400, 0.1
 
 
 class Prediction(NamedTuple):
-    """How somebody predicts recorded answers."""
+    """A player's predictions of recorded answers."""
 
     name: str
     right: np.ndarray  # f64[N], 1 where its first choice is the recorded one; shares of ties
-    surprise: np.ndarray  # f64[N], -log of the probability of the recorded one; infinite where there is none
+    surprise: np.ndarray  # f64[N], -log of the probability of the recorded one; infinite where it is 0
 
 
 def uniform(mask: np.ndarray) -> Prediction:
@@ -82,7 +82,7 @@ def all_constant(
       asked: of those that they are measured on.
 
     Returns:
-      All of them; and one with the first choices of whoever is right most often and the probabilities of the weights,
+      All of them; and one with the first choices of the best player and the probabilities of the weights,
       which no other constant player beats.
     """
     preferences, weights = frequencies(*known), fit_weights(*known)

@@ -20,7 +20,7 @@ from jaxrl_envs.shared.errors import UserError, nearest
 
 
 class Stop(StopRequest):
-    """A wish to stop, which is heard between two steps of learning, and at once where nobody asks for it."""
+    """A stop request: checked between two steps of learning, and raised at once elsewhere."""
 
     def __init__(self) -> None:
         self._at_once = False
@@ -45,11 +45,11 @@ def expert_of(env: HostEnv, name: str, place: Path) -> str:
 
     Args:
       env: the game.
-      name: of the bot that is wanted; "": whoever there is.
+      name: name of the bot; "": the advised player of the game, or else its reference bot.
       place: where recordings could be.
 
     Raises:
-      UserError: there is nobody who knows.
+      UserError: there is no such bot, or it cannot see the games.
     """
     if not name and env.game.advised(place) is not None:
         return ""
@@ -92,7 +92,7 @@ class School:
 
         Args:
           rounds: in which the learner plays.
-          stop: whoever wishes.
+          stop: the stop request.
           folder: for recordings of these games.
           tell: hears (epoch, metrics) after each of them.
         """

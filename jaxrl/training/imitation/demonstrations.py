@@ -67,7 +67,7 @@ class Examples:
         return dataclasses.replace(self, **both, start=start, game=game, units=np.concatenate(units))
 
     def units_of(self, questions: int) -> int:
-        """How many units have about so many questions."""
+        """Number of units that have about `questions` questions."""
         return max(1, questions // self.units[0].size)
 
     def batch(self, index: np.ndarray) -> Questions:
@@ -135,7 +135,7 @@ def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
     """The recordings that are named, or lie in a folder that is named.
 
     Raises:
-      UserError: a path does not exist, or there is none in it.
+      UserError: a path does not exist, or holds no recordings.
     """
     found: list[Path] = []
     for text in paths:

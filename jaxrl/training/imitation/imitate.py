@@ -1,4 +1,4 @@
-"""Learning to play as somebody has played: `jaxrl imitate`.
+"""Imitation learning from recorded games: `jaxrl imitate`.
 
 Recorded games (`HostGame.demonstrations`), or games that bots play for it, say what was seen, what could have been done
 and what was done. The policy learns that by cross-entropy, the value how the games ended by regression. A part of the
@@ -53,7 +53,7 @@ ROUNDS = "dagger"  # the folder of a run with the games of its rounds
 
 
 class Report(NamedTuple):
-    """The network beside constant players, on games that nobody has learnt from."""
+    """The network beside constant players, on games held out from training."""
 
     players: list[Prediction]  # the network first, "best constant" last
     game: np.ndarray  # i32[N], of each question
@@ -144,7 +144,7 @@ def report_of(checked: Checked, train: Examples, check: Examples, kinds: tuple[s
 def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyTree) -> str:
     """Writes a run whose only checkpoint, before its first update, holds these parameters; returns their hash.
 
-    It holds what `train.from_run` takes over, and no games in progress: there are none.
+    It holds what `train.from_run` takes over, and no games in progress.
 
     Args:
       run: that is written.
@@ -202,7 +202,7 @@ def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[Sch
     """All recorded games: those that are learnt from, and those of --held-out-data.
 
     Raises:
-      UserError: there are too few, or nobody can say what the learner should have done in games of its own.
+      UserError: there are too few, or no bot can label the learner's own games.
     """
     game, network = env.game, make_network(config.network, env)
     specs = [parse(text) for text in args.data]
@@ -244,7 +244,7 @@ def _report(
     report = report_of(learnt.checked, books.train, books.check, kinds)
     settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
     record = settings | report.record() | {"epoch": learnt.epoch, "params_hash": digest}
-    counted = f"{books.check.games} games with {len(books.check):,} decisions that nobody has learnt from"
+    counted = f"{books.check.games} games with {len(books.check):,} decisions held out from training"
     print(f"after epoch {learnt.epoch}, on {counted}:\n\n{report.text()}")
     if held_out is not None:
         found = make_check(school.network)(learnt.params, held_out)

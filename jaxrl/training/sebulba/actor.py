@@ -62,7 +62,7 @@ class ActorThread(threading.Thread):
         self._blobs = lanes.blobs[self._lanes]
         self._length = lanes.length[self._lanes]
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
-        self._following = self._controllers.copy()  # of the games after them, drawn anew in every step
+        self._following = self._controllers.copy()  # of the games after them, drawn again in every step
         self._episode = np.array(lanes.episode[self._lanes])
         engine = getattr(pool, "engine", None)  # workers have none here
         if engine is not None and hasattr(engine, "seated"):

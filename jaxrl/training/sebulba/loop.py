@@ -84,7 +84,7 @@ class Sebulba(Program):
         if not lag:
             return state.replace(acting=())
         acting = [Acting(self._policy(learner, np.int32(number)), pool, state.update)]
-        if pool is not None:  # games against stale opponents are dealt anew once, before the first rollout
+        if pool is not None:  # games against stale opponents are dealt again once, before the first rollout
             pool = distributed.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.host.replicated)
         for later in range(1, lag):
             acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))

@@ -29,7 +29,7 @@ class PlayedGames(NamedTuple):
     stats: Any  # f32[T, B, P, K], of an ended game
     length: Any  # i32[T, B], of an ended game
     controllers: Any  # i8[T, B, P], of the game that the action was taken in
-    restarted: Any  # bool[B], games that were dealt anew before the first step
+    restarted: Any  # bool[B], games that were dealt again before the first step
     first: Any  # f32[B, P], what the seats of those had earned before the first question
 
 
@@ -62,7 +62,7 @@ class Storage:
     simultaneous: bool
 
     def renew(self) -> None:
-        """Leaves the lanes of the last rollout to whoever holds them now."""
+        """Hands the lanes of the last rollout to their present holders."""
         old = self.after
         self.after = jax.tree.map(np.empty_like, old)
         self.restarted[:] = False
@@ -112,7 +112,7 @@ class Storage:
         return rows if self.simultaneous else rows[:, :, None]
 
     def _own(self, seat: np.ndarray) -> np.ndarray:
-        """f32[T, B, S]: 1 where the learner holds the seat i32[T, B, S]; -1 is nobody."""
+        """f32[T, B, S]: 1 where the learner holds the seat i32[T, B, S]; seat -1 gives 0."""
         holder = np.take_along_axis(self.controllers, np.maximum(seat, 0), axis=-1)
         return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
 

@@ -1,8 +1,8 @@
 """Workers as actors of a Ray cluster (https://docs.ray.io): it places, watches and restarts them.
 
-Ray moves orders and answers, and starts a worker anew, wherever there is room, when it or its machine is gone. Nothing
-else is used of it. Whoever can reach a Ray cluster can run programs on it, so one that is started here listens on this
-machine alone and asks for a token; one that is joined is as open as it was left by whoever started it.
+Ray moves orders and answers, and starts a worker again, wherever there is room, when it or its machine is gone. Nothing
+else is used of it. Everyone who can reach a Ray cluster can run programs on it, so one that is started here listens on
+this machine alone and asks for a token; one that is joined stays as open as it was started.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Worker(Protocol):
         """Starts executing orders (`EngineWorker.obey`) and returns a future at once."""
 
     def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
-        """Waits for the answer to so many orders.
+        """Waits for the answer to `orders` orders.
 
         Raises:
           Lost: there will be none; ask again, from the last saved states on.
@@ -85,7 +85,7 @@ class WorkerPool:
     counters = {"step": (0, 0), "bots": (0, 0), "observe": (0, 0)}  # are not measured elsewhere
 
     def __init__(self, game: HostGame, workers: Sequence[Worker], share: int, groups: int, *, threads: int, tries: int):
-        """Asks nobody yet.
+        """A pool; no worker is asked yet.
 
         Args:
           game: for its sizes; nothing is played here.
