@@ -16,6 +16,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
+from jaxrl.diagnose.host_play import BLOCK, by_engine, host_play
 from jaxrl.diagnose.timing import Contestant, race, safe_ratio
 from jaxrl.diagnose.training import Training, answering, comparable, playing
 from jaxrl.games import make_games
@@ -90,7 +91,7 @@ def _bridge(config: Config, env: Any, stack: contextlib.ExitStack) -> Contestant
 
     batch, threads = config.train.num_envs, config.sebulba.threads or xla.cores()
     pool = stack.enter_context(HostPool(env.game.engine(batch, 1), threads=threads))
-    go_on, steps = play.host_play(pool, env.game, batch, play.by_engine(batch)), max(1, play.BLOCK // batch)
+    go_on, steps = host_play(pool, env.game, batch, by_engine(batch)), max(1, BLOCK // batch)
     return Contestant("bridge", float(batch * steps), lambda: go_on(steps))
 
 

@@ -18,25 +18,20 @@ with a scripted player instead of the random one tells what opponents cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl.diagnose.timing import Contestant
 from jaxrl_envs.contract.env import Bot, Env, PyTree, State
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset
-from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.game import RANDOM, Buffers, HostGame, make_buffers
 from jaxrl_envs.shared import prng
 
 VIEWS = ("lean", "observed", "features", "endless")
 BUFFER_BYTES = 64 * 2**20  # what one block of `observed` or `features` may write
 MIXING_STEPS = 64  # untimed steps after the deal at least, so that lanes are not all in the same phase
-BLOCK = 20_000  # decisions in a block of host games at least: starting one then costs little
 LONGEST_GAME = 2048  # untimed steps at most; where a first game takes longer, game lengths are not reported
 
 
@@ -181,34 +176,3 @@ def view_bytes(env: Env, view: str) -> int:
     batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), state)
     seen = jax.eval_shape(lambda states: _seen(env, states, view), batch)
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(seen))
-
-
-# ---- games of a host engine, through the bridge ----------------------------------------------------------------------
-
-
-def host_play(
-    pool: HostPool, game: HostGame, batch: int, choose: Callable[[Buffers], np.ndarray]
-) -> Callable[[int], None]:
-    """Starts the `batch` games of a pool; returns ``(steps) -> None``, which plays `steps` decisions in each game.
-
-    Args:
-      pool: a synchronous pool of the game's engine, in one group.
-      game: the game.
-      batch: N.
-      choose: maps the buffers to i32[N]: actions, or numbers of bots.
-    """
-    buffers = make_buffers(game, batch)
-    pool.start(buffers)
-
-    def play(steps: int) -> None:
-        for _ in range(steps):
-            pool.send(choose(buffers), buffers)
-            pool.recv()
-
-    return play
-
-
-def by_engine(batch: int, bot: int = 0) -> Callable[[Buffers], np.ndarray]:
-    """Lets the engine choose: by its bot number `bot`, or uniformly at random for 0."""
-    actions = np.full(batch, RANDOM if bot == 0 else -2 - bot, np.int32)
-    return lambda buffers: actions

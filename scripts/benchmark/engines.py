@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.diagnose.play import BLOCK, by_engine, host_play
+from jaxrl.diagnose.host_play import BLOCK, by_engine, host_play
 from jaxrl.diagnose.timing import Contestant
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.engine import NoopEngine

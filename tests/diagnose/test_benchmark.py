@@ -11,7 +11,8 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.diagnose import hardware, jaxprs, play, timing
+from jaxrl.diagnose import hardware, play, timing
+from jaxrl.diagnose.estimates import jaxprs
 from jaxrl.diagnose.timing import Contestant, Speed
 from jaxrl.diagnose.training import comparable
 from jaxrl.text_tables import count, table

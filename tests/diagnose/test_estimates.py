@@ -17,9 +17,9 @@ from jaxrl import config as configs
 from jaxrl.diagnose.estimates import estimate
 from jaxrl.diagnose.estimates.cost_model import Footprint, footprint
 from jaxrl.diagnose.estimates.fleet import Linear, SimulatedFleet, Times, predict
+from jaxrl.diagnose.estimates.jaxprs import count_flops
 from jaxrl.diagnose.estimates.microbenchmarks import measure
 from jaxrl.diagnose.estimates.roofline import GPUS, USABLE, Work, choose, row
-from jaxrl.diagnose.jaxprs import count_flops
 from jaxrl.diagnose.training import Training
 from jaxrl.games import make_games
 

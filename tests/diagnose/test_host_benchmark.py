@@ -12,7 +12,7 @@ import pytest
 from jaxrl import config as configs
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config import Config, EnvConfig
-from jaxrl.diagnose.play import BLOCK
+from jaxrl.diagnose.host_play import BLOCK
 from jaxrl.diagnose.timing import Speed
 from jaxrl.diagnose.training import Training, buffer_bytes
 from jaxrl.training.timers import NAMES

@@ -1,7 +1,7 @@
 """Floating-point operations, bytes, kernels and memory of a program on an accelerator, estimated from its jaxpr.
 
 Nothing is compiled. XLA's own `cost_analysis` counts the body of a loop once, and ours are loops, so here loop bodies
-are counted as often as they run (`jaxrl.diagnose.jaxprs.repeats`). A simple rule approximates XLA's fusion:
+are counted as often as they run (`jaxrl.diagnose.estimates.jaxprs.repeats`). A simple rule approximates XLA's fusion:
 element-wise operations are computed where a matrix product, a reduction, a sort, a scatter or a loop needs their
 result, and only those results are stored in memory. Sums of a few numbers, and products of such small matrices, count
 as element-wise.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from jax.extend.core import Literal
 
-from jaxrl.diagnose.jaxprs import inner_jaxprs, kernel_terms, matrix_flops, repeats
+from jaxrl.diagnose.estimates.jaxprs import inner_jaxprs, kernel_terms, matrix_flops, repeats
 
 LOOPS = ("scan", "while", "cond")
 PRODUCTS = ("dot_general", "conv_general_dilated")
