@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Set
 from typing import Any
 
+from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
 from jaxrl.players.spec import split_checkpoint
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
@@ -22,7 +23,7 @@ class TrainConfig(Section):
     """Length of the run and what happens how often."""
 
     algorithm: str = option(
-        "ppo",
+        DEFAULT_ALGORITHM,
         "what learns: ppo, dqn or hierarchical, with the settings in the section of that name, or "
         "package.module:Class, your own",
         pattern=rf"[A-Za-z_]\w*|{user_code.NAME}",

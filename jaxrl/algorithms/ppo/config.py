@@ -13,7 +13,8 @@ from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Schedule, Section, divides
 
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach
-USERS = ("ppo", "hierarchical")  # algorithms that read the section
+NAME = "ppo"  # of the algorithm, the default of train.algorithm
+USERS = (NAME, "hierarchical")  # algorithms that read the section
 
 
 @dataclasses.dataclass(frozen=True)
