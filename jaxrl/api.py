@@ -30,7 +30,7 @@ from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import FoundPlayers, find_opponents, find_player, find_players
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.run import run_training
+from jaxrl.training.launching.run import run_training
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 

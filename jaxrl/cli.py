@@ -47,13 +47,13 @@ CORES = "cores"  # spreads its games over all cores
 OWN = "own"  # the module chooses (`xla.prepare_training`)
 
 COMMANDS = {  # name -> module, see `Command`
-    "train": "jaxrl.training.command_train",
-    "launch": "jaxrl.training.command_launch",
-    "resume": "jaxrl.training.command_resume",
+    "train": "jaxrl.training.launching.command_train",
+    "launch": "jaxrl.training.launching.command_launch",
+    "resume": "jaxrl.training.launching.command_resume",
     "evaluate": "jaxrl.matches.command_evaluate",
     "tournament": "jaxrl.matches.tournaments.command_tournament",
     "rate": "jaxrl.matches.tournaments.command_rate",
-    "exploit": "jaxrl.training.command_exploit",
+    "exploit": "jaxrl.training.exploit.command_exploit",
     "distill": "jaxrl.training.imitation.command_distill",
     "imitate": "jaxrl.training.imitation.command_imitate",
     "play": "jaxrl.matches.command_play",
@@ -62,7 +62,7 @@ COMMANDS = {  # name -> module, see `Command`
     "export": "jaxrl.players.command_export",
     "check": "jaxrl.config.command_check",
     "verify": "jaxrl.config.command_verify",
-    "ablate": "jaxrl.training.command_ablate",
+    "ablate": "jaxrl.training.ablate.command_ablate",
     "compare": "jaxrl.diagnose.command_compare",
     "diagnose": "jaxrl.diagnose.command_diagnose",
     "plan": "jaxrl.diagnose.estimates.command_plan",

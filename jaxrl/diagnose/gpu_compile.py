@@ -27,7 +27,7 @@ from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.best_response import response_config
+from jaxrl.training.exploit.best_response import response_config
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.learner import parted
 from jaxrl.training.sebulba.loop import Sebulba

@@ -1,7 +1,7 @@
 """The opponent pool: opponents are drawn per game inside the compiled loop, weighted by results.
 
 The members of this league have roles: the *main* agent is the policy that learns, *past* ones are frozen snapshots of
-it, *exploiters* are best responses to it (`jaxrl.training.league`), *bots* are scripted.
+it, *exploiters* are best responses to it (`jaxrl.training.exploit.league`), *bots* are scripted.
 
 Against the current policy itself ("self") every seat is the learner's. Against any other entry of the pool the learner
 holds all seats of `league.learners` sides (`Env.sides`: by default every seat is one) drawn at random, and copies of

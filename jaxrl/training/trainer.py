@@ -36,14 +36,16 @@ from jaxrl.runs.logs.console import waiting
 from jaxrl.runs.logs.run_log import LOG, reached, say
 from jaxrl.runs.prometheus import exporting
 from jaxrl.runs.stopwatch import Stopwatch
-from jaxrl.training import continuation, league, memory_budget
-from jaxrl.training.best_response import Exploit, Exploiter
+from jaxrl.training import memory_budget
 from jaxrl.training.callbacks import Callbacks, RunFacts
-from jaxrl.training.curriculum import remembered
 from jaxrl.training.evaluation import final_evaluation
+from jaxrl.training.exploit import league
+from jaxrl.training.exploit.best_response import Exploit, Exploiter
 from jaxrl.training.health import diverged, due, first, learning_rates, not_finite, row_of
 from jaxrl.training.program import Diverged, Failed, Interrupted
-from jaxrl.training.stage_setup import StageParts, Stages, carried, check_learners
+from jaxrl.training.stages import continuation
+from jaxrl.training.stages.curriculum import remembered
+from jaxrl.training.stages.stage_setup import StageParts, Stages, carried, check_learners
 from jaxrl.training.stall_detection import Standstill
 from jaxrl.training.state import TrainState
 from jaxrl.training.stopping import StopRequest

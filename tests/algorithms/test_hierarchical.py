@@ -28,8 +28,8 @@ from jaxrl.league.config import LeagueConfig
 from jaxrl.networks.config import NetworkConfig
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
-from jaxrl.training.best_response import response_config, with_memory
 from jaxrl.training.config import ExploitConfig
+from jaxrl.training.exploit.best_response import response_config, with_memory
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule

@@ -24,7 +24,7 @@ from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.runs.config import RunConfig, device_count
 from jaxrl.training.config import FOLLOWING, TrainConfig
-from jaxrl.training.start import default_name
+from jaxrl.training.launching.start import default_name
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read
 from jaxrl_envs.shared.options import all_paths, limits_of, to_tree

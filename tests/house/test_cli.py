@@ -18,8 +18,8 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.training import run as training_run
-from jaxrl.training import start
+from jaxrl.training.launching import run as training_run
+from jaxrl.training.launching import start
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH, ROOT
 
@@ -370,7 +370,7 @@ STARTS = """
 import collections, json, sys
 import jax
 from jaxrl import cli
-from jaxrl.training import start as train
+from jaxrl.training.launching import start as train
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl.config import Config

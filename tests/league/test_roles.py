@@ -21,13 +21,13 @@ from jaxrl.matches.config import EvaluateConfig
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Z95
-from jaxrl.training import league as leagues
-from jaxrl.training.best_response import Exploiter, lead
 from jaxrl.training.config import ExploitConfig
-from jaxrl.training.league import member_ratings, members_table
+from jaxrl.training.exploit import league as leagues
+from jaxrl.training.exploit.best_response import Exploiter, lead
+from jaxrl.training.exploit.league import member_ratings, members_table
+from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.config import SebulbaConfig
-from jaxrl.training.snapshots import insert_snapshot
 from jaxrl_envs.shared.section import Schedule
 from tests.support.games import HighCard, TicTacToe
 from tests.support.host_games import HostTicTacToe

@@ -12,7 +12,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.statistics import student_interval
-from jaxrl.training import ablation
+from jaxrl.training.ablate import ablation
 
 GAME = {
     "env": {"id": "tests.support.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},

@@ -20,8 +20,8 @@ from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.games import make_games
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs import directory as runs
-from jaxrl.training.best_response import Exploiter, response_config, same_updates, starts_of
 from jaxrl.training.config import ExploitConfig
+from jaxrl.training.exploit.best_response import Exploiter, response_config, same_updates, starts_of
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule

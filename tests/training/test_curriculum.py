@@ -25,11 +25,11 @@ from jaxrl.players.export import load_policy
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Estimate
-from jaxrl.training.best_response import Exploit
-from jaxrl.training.curriculum import Course
 from jaxrl.training.evaluation import Evaluated
+from jaxrl.training.exploit.best_response import Exploit
 from jaxrl.training.make import make_program
-from jaxrl.training.stage_setup import carried, check_learners
+from jaxrl.training.stages.curriculum import Course
+from jaxrl.training.stages.stage_setup import carried, check_learners
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Bot, Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError
@@ -394,7 +394,7 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
         def from_each_start(self, *args: Any) -> list[Exploit]:
             return [Exploit(None, Estimate(0.0, 0.0), Estimate(0.0, 0.0), GameTally(1, 0, 1), 0, 0.0, "policy", 0.5)]
 
-    monkeypatch.setattr("jaxrl.training.exploitability.Exploiter", Counting)
+    monkeypatch.setattr("jaxrl.training.exploit.exploitability.Exploiter", Counting)
     run = home / "runs" / "whole"
     keys = ["curriculum.0.evaluate.deals=9", "exploit.updates=3"]
     assert cli.main(["exploit", str(run), "--checkpoint", "2,6", "--deals", "7", *keys]) == 0

@@ -24,7 +24,8 @@ from jaxrl.runs.checkpoints.record import Damaged
 from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST
-from jaxrl.training import launch, memory_budget
+from jaxrl.training import memory_budget
+from jaxrl.training.launching import launch
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, newest, rows
 from tests.support.paths import PYTHONPATH

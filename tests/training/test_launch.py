@@ -13,7 +13,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.runs import heartbeat
 from jaxrl.runs.heartbeat import LOST
-from jaxrl.training import launch, start
+from jaxrl.training.launching import launch, start
 
 PLAYED = """
 import os, signal, sys, time

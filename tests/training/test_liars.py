@@ -18,8 +18,9 @@ import yaml
 from jaxrl import cli
 from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.training import make, stage_setup
+from jaxrl.training import make
 from jaxrl.training.evaluation import TrainingEvaluation
+from jaxrl.training.stages import stage_setup
 from jaxrl.training.state import is_sound
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.host.engine import PythonEngine

@@ -9,10 +9,10 @@ from pathlib import Path
 from jaxrl.networks.factory import Network
 from jaxrl.players.player import Player, network_player
 from jaxrl.runs.logs.run_log import say
-from jaxrl.training.continuation import derived_seed
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
 from jaxrl.training.imitation.cloning import Learnt, Schooling, finished, learn
 from jaxrl.training.imitation.demonstrations import Divided
+from jaxrl.training.stages.continuation import derived_seed
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.host.env import HostEnv

@@ -11,7 +11,7 @@ import yaml
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
-from jaxrl.training import start
+from jaxrl.training.launching import start
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl.training.sebulba.setup import check_room

@@ -21,12 +21,12 @@ from jaxrl.runs import distributed
 from jaxrl.runs.directory import each_seed
 from jaxrl.search.searchers import scripted_player
 from jaxrl.training import memory_budget
-from jaxrl.training.best_response import Exploiter
-from jaxrl.training.continuation import derived_seed
 from jaxrl.training.evaluation import TrainingEvaluation
+from jaxrl.training.exploit.best_response import Exploiter
+from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
-from jaxrl.training.snapshots import insert_snapshot
+from jaxrl.training.stages.continuation import derived_seed
 from jaxrl.training.state import TrainState
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError

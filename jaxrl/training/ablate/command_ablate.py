@@ -35,6 +35,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl ablate`."""
-    from jaxrl.training import ablation
+    from jaxrl.training.ablate import ablation
 
     return ablation.main(args)

@@ -16,7 +16,7 @@ from jaxrl.runs.logs import run_log
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.runs.presence import Here, present
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.stage_setup import Stages
+from jaxrl.training.stages.stage_setup import Stages
 from jaxrl.training.trainer import Trainer
 
 

@@ -26,6 +26,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl train`."""
-    from jaxrl.training import start
+    from jaxrl.training.launching import start
 
     return start.main(args)

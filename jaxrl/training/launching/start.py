@@ -18,7 +18,7 @@ from jaxrl.runs import distributed
 from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl.runs.folder import next_command
 from jaxrl.text_tables import flat
-from jaxrl.training.run import run_training
+from jaxrl.training.launching.run import run_training
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 

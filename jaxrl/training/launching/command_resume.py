@@ -26,8 +26,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl resume`."""
     from jaxrl.runs.directory import find_run
     from jaxrl.runs.folder import next_command
-    from jaxrl.training.run import run_training
-    from jaxrl.training.start import prepare
+    from jaxrl.training.launching.run import run_training
+    from jaxrl.training.launching.start import prepare
 
     run = find_run(args.run)
     if run.imitation_file.exists():

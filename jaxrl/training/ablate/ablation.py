@@ -26,8 +26,8 @@ from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
-from jaxrl.training.run import run_training
-from jaxrl.training.start import begun_config, described
+from jaxrl.training.launching.run import run_training
+from jaxrl.training.launching.start import begun_config, described
 from jaxrl_envs.shared.errors import UserError, nearest
 
 WHOLE, WITHOUT = "whole", "without-"  # names of runs

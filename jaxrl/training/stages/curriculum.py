@@ -27,7 +27,7 @@ from jaxrl.players.player import Player
 from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.metric_log import Window
 from jaxrl.training.evaluation import Evaluated
-from jaxrl.training.stage_setup import StageParts, Stages, make_parts
+from jaxrl.training.stages.stage_setup import StageParts, Stages, make_parts
 from jaxrl.training.state import HostState
 from jaxrl_envs.shared.errors import UserError
 

@@ -23,8 +23,8 @@ from jaxrl.games import GameForms
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint, stage_name
+from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.program import Program
-from jaxrl.training.snapshots import insert_snapshot
 from jaxrl.training.state import TrainState
 from jaxrl_envs.shared.errors import UserError
 

@@ -20,6 +20,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl launch`."""
-    from jaxrl.training import launch
+    from jaxrl.training.launching import launch
 
     return launch.main(args)

@@ -1,0 +1,1 @@
+"""Ablations of a reward: trainings without each of its parts."""

@@ -1,0 +1,1 @@
+"""How a training starts: the commands train, resume and launch, and the run that they begin."""

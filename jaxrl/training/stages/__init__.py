@@ -1,0 +1,1 @@
+"""Stages of a training: the curriculum, and runs that continue others."""
