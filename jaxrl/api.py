@@ -13,7 +13,6 @@ jax: what XLA is told for a game can be told once.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -27,16 +26,24 @@ from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import FoundPlayers, find_opponents, find_player, find_players
+from jaxrl.players.find import FoundPlayers, Lookup, find_opponents, find_player, find_players
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.launching.run import run_training
+from jaxrl.training.launching.start import run_training
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 
 
 def make(id: str, **options: Any) -> Env:
-    """The game with this id (`jaxrl games` lists them) and these options. Raises UserError: the id is unknown."""
+    """Makes the game with this id (`jaxrl games` lists them) and these options.
+
+    On a CPU it also asks XLA for what the commands ask for, by adding to ``XLA_FLAGS`` (see `jaxrl.xla.prepare_game`).
+    A flag of your own wins, and none has an effect once jax has started: make the game before anything is computed.
+
+    Raises:
+      UserError: the id is unknown, or the game has no such option.
+    """
+    xla.prepare_game(id)
     return registry.make(id, **options)
 
 
@@ -95,7 +102,7 @@ def load(
     Raises:
       UserError: the player does not exist, or its files cannot be read.
     """
-    return find_player(os.fspath(name), _asked(overrides, checkpoint, sampled, allow))
+    return find_player(os.fspath(name), Lookup(None, overrides, checkpoint, sampled, allow))
 
 
 def evaluate(
@@ -123,11 +130,11 @@ def evaluate(
     Raises:
       UserError: a player is unknown, or plays another game.
     """
-    asked = _asked(overrides, checkpoint, sampled, allow)
-    found = find_player(os.fspath(name), asked)
+    lookup = Lookup(None, overrides, checkpoint, sampled, allow)
+    found = find_player(os.fspath(name), lookup)
     enable_compilation_cache(found.config.run.cache_dir)
     names = list(opponents) if opponents is not None else opponent_names(found.config, found.env)
-    others = find_opponents(names, asked, found)
+    others = find_opponents(names, lookup, found)
     deals = found.config.evaluate.deals if deals is None else deals
     return evaluate_players(found.env, found.players, others, deals=deals, seed=seed)
 
@@ -159,10 +166,3 @@ def _config(config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[s
     if isinstance(config, Mapping):
         return configs.from_dict(presets.apply_overrides(dict(config), overrides))
     return configs.load(config, overrides, allow)
-
-
-def _asked(overrides: Sequence[str], checkpoint: str, sampled: bool, allow: Collection[str]) -> argparse.Namespace:
-    """As from the command line."""
-    return argparse.Namespace(
-        config=None, overrides=list(overrides), checkpoint=checkpoint, sampled=sampled, allow=list(allow)
-    )

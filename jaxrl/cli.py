@@ -13,10 +13,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 import jaxrl
 from jaxrl import xla
+from jaxrl.config import foreign_words
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest, printable
@@ -40,11 +41,12 @@ OUT_OF_MEMORY = (
     "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay buffer of DQN "
     "(evaluations: --deals), or close other programs; what was saved is intact."
 )
-
+LONGEST = 4_000  # letters of a message: names in it may come from a file
 
 ONE = "one"  # plays one game at a time, on one device
 CORES = "cores"  # spreads its games over all cores
 OWN = "own"  # the module chooses (`xla.prepare_training`)
+NONE = "none"  # starts no jax
 
 COMMANDS = {  # name -> module, see `Command`
     "train": "jaxrl.training.launching.command_train",
@@ -63,6 +65,7 @@ COMMANDS = {  # name -> module, see `Command`
     "check": "jaxrl.config.command_check",
     "verify": "jaxrl.config.command_verify",
     "ablate": "jaxrl.training.ablate.command_ablate",
+    "bench": "jaxrl.training.bench.command_bench",
     "compare": "jaxrl.diagnose.command_compare",
     "diagnose": "jaxrl.diagnose.command_diagnose",
     "plan": "jaxrl.diagnose.estimates.command_plan",
@@ -79,7 +82,7 @@ class Command(Protocol):
 
     Attributes:
       HELP: what it does, in a line.
-      DEVICES: ONE (by default), CORES or OWN.
+      DEVICES: ONE (by default), CORES, OWN or NONE.
       GAME: the argument that names its game, where no configuration does.
       STARTS: other commands that it starts: words from one of them on are theirs.
     """
@@ -108,9 +111,15 @@ def commands() -> dict[str, str]:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence like all others."""
 
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
+        self.color = False  # Python 3.14 would write codes that `_Plain` escapes
+
     def error(self, message: str) -> NoReturn:
         """Raises UserError instead of printing the usage."""
-        raise UserError(f"{message} (see `{self.prog} --help`)")
+        unknown = message.removeprefix("unrecognized arguments: ")
+        answer = foreign_words.answer(unknown) if unknown != message else None
+        raise UserError(f"{answer or message} (see `{self.prog} --help`)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,11 +127,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what could be written next
         complete()
     words = list(sys.argv[1:] if argv is None else argv)
-    if "--distributed" not in words:
-        return guarded(lambda: _run(words))
-    from jaxrl.runs import distributed  # here, because it imports jax
+    with contextlib.redirect_stdout(_Plain.of(sys.stdout)), contextlib.redirect_stderr(_Plain.of(sys.stderr)):
+        if "--distributed" not in words:
+            return guarded(lambda: _run(words))
+        from jaxrl.runs import distributed  # here, because it imports jax
 
-    return distributed.exit_together(lambda: guarded(lambda: _run(words)))
+        return distributed.exit_together(lambda: guarded(lambda: _run(words)))
+
+
+class _Plain:
+    """A stream to a terminal on which files have no say: names from them reach it without control characters.
+
+    `rich`, which draws with such characters, asks for `rich_proxied_file`; it is given names that are `printable`.
+    """
+
+    def __init__(self, stream: Any):
+        self.rich_proxied_file = stream
+
+    @classmethod
+    def of(cls, stream: Any) -> Any:
+        """A plain stream; None if there is no stream (`jaxrl … >&-`)."""
+        return stream if stream is None or isinstance(stream, cls) else cls(stream)
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(printable(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -142,6 +174,8 @@ def guarded(run: Callable[[], int]) -> int:
     except OSError as error:
         if error.errno not in NO_FILE:
             return _not_ours(error)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return _complain(f"{os.strerror(error.errno).lower()}: raise the limit (ulimit -n) and try again.")
         place = f" ({error.filename})" if error.filename else ""
         return _complain(
             f"cannot read or write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
@@ -202,7 +236,9 @@ def _run(argv: list[str]) -> int:
     args.words = rest[own:]
     _merge_overrides(args)
     devices = getattr(command, "DEVICES", ONE)
-    if devices != OWN:
+    if devices != NONE:
+        xla.check_limits()
+    if devices in (ONE, CORES):
         xla.set_devices(xla.cores() if devices == CORES else 1)
     if game := vars(args).get(getattr(command, "GAME", "")):
         with contextlib.suppress(UserError):  # the command will say what is wrong
@@ -260,8 +296,10 @@ def _overview() -> str:
 
 
 def _complain(message: str) -> int:
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     with contextlib.suppress(OSError):  # stderr may be closed
-        print(f"jaxrl: {printable(message)}", file=sys.stderr)
+        print("jaxrl: " + message.replace("\n", "\\n"), file=sys.stderr)  # one sentence, whatever is in it
     return USER_ERROR
 
 

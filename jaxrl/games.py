@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, Stage
+from jaxrl.players.spec import check_bots
 from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
@@ -22,24 +24,26 @@ class GameForms(NamedTuple):
     evaluation: Env  # as it is evaluated and played, e.g. whole games where training is on single rounds
 
 
+Stages = Sequence[tuple[Stage, GameForms]]
+
+
 def make_games(config: Config) -> GameForms:
     """Makes the game of a configuration, and checks the configuration against it.
 
     Raises:
       UserError: there is no such game, or the configuration asks for something it does not have.
     """
-    try:
-        training = evaluation = make_env(config)
-        if registry.permissions(config.env.id):
-            _check_form(config.env.id, training)
-    except UserError as error:
-        raise UserError(f"env: {error}") from error
-    if config.evaluation_options != config.env.options:
+    made: list[Env] = []
+    for key, options in (("env", config.env.options), ("evaluate.options", config.evaluation_options)):
+        if made and options == config.env.options:
+            break
         try:
-            evaluation = make_evaluation_env(config)
+            made.append(_make(config, options))
+            if len(made) == 1 and registry.permissions(config.env.id):  # a user's own
+                _check_form(config.env.id, made[0])
         except UserError as error:
-            raise UserError(f"evaluate.options: {error}") from error
-    games = GameForms(training, evaluation)
+            raise UserError(f"{key}: {error}") from error
+    games = GameForms(made[0], made[-1])
     compare(config, games)
     return games
 
@@ -52,23 +56,48 @@ def compare(config: Config, games: GameForms) -> None:
     config.check_game(games.training)
 
 
-def make_stages(config: Config) -> list[tuple[Stage, GameForms]]:
+def make_stages(config: Config) -> Stages:
     """All stages of a training with their games; one without a curriculum.
 
     Raises:
       UserError: as `make_games`, or the stages do not fit together.
     """
-    stages = configs.stages(config)
-    games = [_of_stage(stage) for stage in stages] if config.curriculum else [make_games(config)]
-    configs.check_stages(stages, [each.evaluation for each in games])
-    return list(zip(stages, games, strict=True))
+    stages: list[tuple[Stage, GameForms]] = []
+    for stage in configs.stages(config):
+        try:
+            stages.append((stage, make_games(stage.config)))
+        except UserError as error:
+            if not stage.name:
+                raise
+            raise UserError(f"{stage}: {error}") from error
+    _check_stages(stages)
+    return stages
 
 
-def _of_stage(stage: Stage) -> GameForms:
-    try:
-        return make_games(stage.config)
-    except UserError as error:
-        raise UserError(f"{stage}: {error}") from error
+def _check_stages(stages: Stages) -> None:
+    """Compares the stages with their games, in the form in which they are evaluated.
+
+    Raises:
+      UserError: a stage's game does not fit the network of the first stage, has one side only, or lacks an opponent.
+    """
+    first, games = stages[0]
+    for stage, (_, game) in stages:
+        sizes = [(each.num_features, each.num_actions) for each in (game, games.evaluation)]
+        if sizes[0] != sizes[1]:
+            raise UserError(
+                f"{stage}: its game has {sizes[0][0]} features and {sizes[0][1]} actions, that of stage "
+                f"{first.name!r} {sizes[1][0]} and {sizes[1][1]}: one network plays all stages, so pad them."
+            )
+        if stage.until is None or not stage.until.earned:
+            continue
+        if game.num_sides < 2:
+            raise UserError(
+                f"{stage}: its game has one {game.side_name} only, so no side wins: give until.steps alone."
+            )
+        against, evaluated = stage.until.against, stage.config.evaluate.opponents
+        check_bots(against, game, f"{stage}: until.against", searchers=bool(evaluated))
+        if evaluated and (strange := [name for name in against if name not in evaluated]):
+            raise UserError(f"{stage}: until.against: {strange[0]!r} is not among evaluate.opponents: add it there.")
 
 
 def _check_form(id: str, env: Env) -> None:
@@ -88,10 +117,11 @@ def make_evaluation_env(config: Config) -> Env:
 
 
 def _make(config: Config, options: dict[str, Any]) -> Env:
+    settings = deployment(config)
     xla.prepare_game(config.env.id)
     env = registry.make(config.env.id, **options)
     if hasattr(env, "deploy"):
-        env.deploy(**deployment(config))
+        env.deploy(**settings)
     return env
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligns columns: the first one left, the others right."""
-    lines = [list(header), *map(list, rows)]
+    """Aligns columns: the first one left, the others right. A name with line breaks stays on its line."""
+    lines = [[cell.replace("\n", "\\n") for cell in line] for line in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = []
     for line in lines:
@@ -25,10 +25,26 @@ def count(value: float) -> str:
     return f"{value:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """3725 -> "1:02:05"."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def milestone(found: Mapping[str, Any]) -> str:
+    """One of `train.milestones` that was reached, in words."""
+    return (
+        f"{found['win_rate']:.0%} against {found['opponent']} after {count(found['steps'])} steps, "
+        f"{duration(found['seconds'])} of training, {duration(found['cpu_seconds'])} of the CPU"
+    )
+
+
 def machine(facts: dict[str, Any]) -> str:
     """Describes the hardware in a line or two."""
     known = [
         facts.get("cpu"),
+        facts.get("vectors"),
         f"{facts.get('cores')} cores",
         f"{facts.get('memory_gib')} GiB",
         f"device: {facts['devices']} x {facts['device_kind']}" if "device_kind" in facts else None,

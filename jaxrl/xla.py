@@ -5,15 +5,36 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 
 from jaxrl.config import Config
 from jaxrl.runs.config import device_count
+from jaxrl_envs.shared import resources
+from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.resources import cores
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
 
 _KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**24))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD: bytes
+
+# The least that the smallest training needs; with less, jax aborts the process or a checkpoint fails in its middle.
+ADDRESS_SPACE = 2 << 30  # bytes
+OPEN_FILES = 32
+
+
+def check_limits() -> None:
+    """Raises UserError if the limits of the shell leave jax too little address space or too few open files."""
+    space, files = resources.address_space(), resources.open_files()
+    if space is not None and space < ADDRESS_SPACE:
+        raise UserError(
+            f"this shell gives a process {space / 2**30:.2g} GiB of address space, and jax alone needs "
+            f"{ADDRESS_SPACE >> 30}: raise the limit (ulimit -v)."
+        )
+    if files is not None and files < OPEN_FILES:
+        raise UserError(
+            f"this shell lets a process open {files} files, and jaxrl needs {OPEN_FILES}: raise the limit (ulimit -n)."
+        )
 
 
 def on_cpu() -> bool:
@@ -45,6 +66,29 @@ def prepare_training(config: Config, processes: int = 1) -> None:
     wanted = device_count(config, there, processes) if on_cpu() else processes
     set_devices(wanted // processes, config.run.deterministic)
     keep_memory()
+
+
+def prepare_gpu_compiler() -> None:
+    """Prepares this process to compile for a GPU that is absent; before jax is imported.
+
+    Without the GPU nothing can be tried out, so XLA chooses no kernels by timing them, and matrix products are calls of
+    cuBLAS: Triton's need that choice. `ptxas` is found in its Python package unless it is on the PATH.
+
+    Raises:
+      UserError: the compiler is not installed.
+    """
+    cuda = importlib.util.find_spec("nvidia.cuda_nvcc") if importlib.util.find_spec("nvidia") else None
+    places = list(cuda.submodule_search_locations or ()) if cuda else []
+    plugin = any(importlib.util.find_spec(name) is not None for name in _ACCELERATOR_PACKAGES[:2])
+    if not plugin or not (places or shutil.which("ptxas")):
+        raise UserError("compiling for a GPU needs its compiler (and no GPU): pip install 'jaxrl[gpu-compiler]'.")
+    if not shutil.which("ptxas"):
+        os.environ["PATH"] = os.pathsep.join([str(Path(places[0]) / "bin"), os.environ.get("PATH", "")])
+        add_flag("xla_gpu_cuda_data_dir", places[0])
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")  # it asks for the driver
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    add_flag("xla_gpu_autotune_level", "0")
+    add_flag("xla_gpu_enable_triton_gemm", "false")
 
 
 def keep_memory() -> bool:
@@ -87,6 +131,13 @@ def plain_options() -> dict[str, str]:
     XLA's CPU backend aborts the process while compiling some searches with multi-output fusion.
     """
     return {"xla_backend_extra_options": ""} if on_cpu() else {}
+
+
+def quick_options() -> dict[str, str | bool]:
+    """Options of one program that runs once, so that XLA compiles it fast instead of well; on a CPU, and not over an
+    optimisation level of the user's own. For `jax.jit(compiler_options=...)`."""
+    name = "xla_backend_optimization_level"
+    return {name: "0"} if on_cpu() and f"--{name}" not in os.environ.get("XLA_FLAGS", "") else {}
 
 
 def add_flag(name: str, value: str) -> None:

@@ -1,7 +1,7 @@
 """Hooks of mkdocs: what the documentation site takes from elsewhere in the repository.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md become pages; links to files outside docs/ lead to copies of them; the
-reference of keys and commands is generated from the schema and the parsers that the program itself uses.
+README.md, CONTRIBUTING.md, SECURITY.md and CHANGELOG.md become pages; links to files outside docs/ lead to copies of
+them; the reference of keys and commands is generated from the schema and the parsers that the program itself uses.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ from jaxrl.config import describe as keys
 from jaxrl_envs.contract import registry
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
 SOURCES = "files"  # where copies of other files lie
 LINK = re.compile(r"(\]\(|src=\")([^)#\"\s]+)")
+BADGES = re.compile(r"^\[!\[.*/badge\.svg.*\n", re.MULTILINE)  # of the site that hosts the repository
 FENCE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 
 
@@ -43,6 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links as the site has them, and what is generated in the place of its mark."""
+    markdown = BADGES.sub("", markdown)
     parts = FENCE.split(markdown)  # every second one is a block of code
     parts[::2] = [LINK.sub(lambda found: found[1] + _on_site(page.file.src_uri, found[2]), part) for part in parts[::2]]
     text = re.sub(r"\[([^\]]*)\]\(-\)", r"\1", "".join(parts))

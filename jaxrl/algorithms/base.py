@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from jaxrl.algorithms.schedule import Hyper
@@ -311,7 +312,7 @@ def remember(memory: Memory, seat: jax.Array, new: Memory, over: jax.Array | Non
     all where the game is over (bool[])."""
 
     def put(leaf: jax.Array, fresh: jax.Array) -> jax.Array:
-        here = seat[:, None] == jnp.arange(leaf.shape[0])  # bool[S, P]
+        here = seat[:, None] == np.arange(leaf.shape[0])  # bool[S, P]
         spread = here.reshape(*here.shape, *[1] * (leaf.ndim - 1))
         leaf = jnp.where(jnp.any(spread, axis=0), jnp.sum(jnp.where(spread, fresh[:, None], 0), axis=0), leaf)
         return leaf if over is None else jnp.where(over, 0, leaf)

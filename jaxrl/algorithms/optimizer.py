@@ -6,15 +6,18 @@ training state; `optax.inject_hyperparams` would keep a second copy in the optim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from optax import contrib
 
 from jaxrl.networks.factory import is_statistics
+from jaxrl_envs.shared import kernels
 
 Params = Any
 OPTIMIZERS = ("adam", "adamw", "muon")
@@ -29,8 +32,47 @@ class GradientNorms(NamedTuple):
     clipped: jax.Array
 
 
+class ParamLayout(NamedTuple):
+    """How a loop over minibatches carries parameters, moments and gradients: as trees, or each tree as one vector, so
+    that a step of Adam is one kernel on a GPU instead of one per leaf."""
+
+    join: Callable[[Params], Any]
+    split: Callable[[Any], Params]  # inverse of `join`
+
+    def join_state(self, params: Params, opt_state: optax.OptState) -> optax.OptState:
+        """The optimizer state for joined parameters."""
+        return _map_trees(params, self.join, opt_state)
+
+    def split_state(self, params: Params, opt_state: optax.OptState, joined: optax.OptState) -> optax.OptState:
+        """Inverse of `join_state`; `opt_state` has the structure of the result."""
+        return _map_trees(params, lambda _, vector: self.split(vector), opt_state, joined)
+
+
+def layout_of(params: Params, name: str) -> ParamLayout:
+    """Vectors on a GPU for adam, which treats all numbers alike, of float32 parameters; else trees."""
+    if kernels.on_gpu() and name == "adam" and all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params)):
+        return ParamLayout(lambda tree: ravel_pytree(tree)[0], ravel_pytree(params)[1])
+    return AS_TREES
+
+
+AS_TREES = ParamLayout(lambda tree: tree, lambda tree: tree)
+
+
+def _map_trees(params: Params, function: Callable[..., Any], opt_state: optax.OptState, *more: Any) -> Any:
+    """Maps the parts of an optimizer state that are trees like `params`; other leaves are those of the last tree."""
+    structure: Any = jax.tree.structure(params)
+
+    def is_like_params(part: Any) -> bool:
+        return jax.tree.structure(part) == structure
+
+    def of(*parts: Any) -> Any:
+        return function(*parts) if is_like_params(parts[0]) else parts[-1]
+
+    return jax.tree.map(of, opt_state, *more, is_leaf=is_like_params)
+
+
 def make_optimizer(
-    name: str, learning_rate: Any, max_grad_norm: Any, eps: float = 1e-8
+    name: str, learning_rate: Any, max_grad_norm: Any | None, eps: float = 1e-8
 ) -> optax.GradientTransformationExtraArgs:
     """Builds the optimizer of this name; the structure of its state depends on the name alone.
 
@@ -38,7 +80,7 @@ def make_optimizer(
       name: adam (Kingma & Ba 2015, https://arxiv.org/abs/1412.6980), adamw (https://arxiv.org/abs/1711.05101) or muon
         (https://kellerjordan.github.io/posts/muon), which updates the hidden matrices; Adam updates the rest.
       learning_rate: f32[].
-      max_grad_norm: f32[], gradients are scaled down to this global norm.
+      max_grad_norm: f32[], gradients are scaled down to this global norm; None: they come clipped (`clipped`).
       eps: Adam's epsilon.
     """
     if name == "muon":
@@ -49,7 +91,8 @@ def make_optimizer(
         rule = optax.adamw(learning_rate, eps=eps, weight_decay=WEIGHT_DECAY, mask=_matrices)
     else:
         rule = optax.adam(learning_rate, eps=eps)
-    return optax.with_extra_args_support(optax.chain(optax.clip_by_global_norm(max_grad_norm), rule))
+    clip = optax.identity() if max_grad_norm is None else optax.clip_by_global_norm(max_grad_norm)
+    return optax.with_extra_args_support(optax.chain(clip, rule))
 
 
 def init(params: Params, name: str = "adam") -> optax.OptState:
@@ -68,8 +111,17 @@ def apply(
 
 def gradient_norms(gradient: Params, max_grad_norm: Any) -> GradientNorms:
     """The global norms of `gradient` before and after clipping."""
-    norm = optax.tree.norm(gradient)
+    norm = optax.tree.norm(ravel_pytree(gradient)[0] if kernels.on_gpu() else gradient)
     return GradientNorms(raw=norm, clipped=jnp.minimum(norm, max_grad_norm))
+
+
+def clipped(gradient: Any, norm: jax.Array, max_grad_norm: Any) -> Any:
+    """`gradient` scaled down to the norm `max_grad_norm`, as by optax.clip_by_global_norm, with its known `norm`."""
+
+    def of(leaf: jax.Array) -> jax.Array:
+        return jnp.where(norm < max_grad_norm, leaf, (leaf / norm) * max_grad_norm)
+
+    return jax.tree.map(of, gradient)
 
 
 def _matrices(params: Params) -> Any:

@@ -30,7 +30,7 @@ class Estimates(NamedTuple):
     value: jax.Array  # f32, value estimate at the time of the decision
     advantage: jax.Array  # f32
     value_error: jax.Array  # f32; value + value_error is the value target
-    valid: jax.Array  # 1 where the successor is known, else 0
+    valid: jax.Array  # 1 where the seat had a choice and the successor is known, else 0
 
 
 def gae_estimates(
@@ -46,7 +46,7 @@ def gae_estimates(
     """
     steps = rollout.steps
     values = values_of(network, rollout) if values is None else values
-    per_seat, valid = gae(trajectory_of(rollout, values), gamma, gae_lambda)
+    per_seat, valid = gae(of_choices(trajectory_of(rollout, values), rollout), gamma, gae_lambda)
     advantage = of_decisions(per_seat, steps.seat)
     value_error = advantage + (values.value - steps.value)  # the network's own value predicts the same return
     return Estimates(steps.value, advantage, value_error, of_decisions(valid, steps.seat))
@@ -72,7 +72,7 @@ def vtrace_estimates(
     steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
     log_prob, values = reevaluate(network, params, rollout, temperature)
     ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
-    trajectory = trajectory_of(rollout, values)
+    trajectory = of_choices(trajectory_of(rollout, values), rollout)
     ratio = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
     found = vtrace(trajectory, ratio, rho_clip, gamma, gae_lambda)
     return Estimates(values.value, *(of_decisions(part, steps.seat) for part in found))
@@ -175,6 +175,25 @@ def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
     )
     last = rollout.last.seat
     return Trajectory(steps=steps, last_acting=acting(last), last_value=spread(values.last, last))
+
+
+def of_choices(trajectory: Trajectory, rollout: Rollout) -> Trajectory:
+    """The trajectory without forced decisions, which have a single legal action and teach the policy nothing.
+
+    A seat's rewards after a forced decision belong to its last choice, and discount and decay count choices alone, so
+    no choice bootstraps from the value of a position that is never learnt. Where the rollout is cut at a forced
+    decision, the successor of the seat's last choice is unknown.
+    """
+    steps, last = rollout.steps, rollout.last
+    seats = steps.rewards.shape[-1]
+
+    def chooses(mask: jax.Array, seat: jax.Array) -> jax.Array:
+        legal = jnp.sum(jax.lax.population_count(mask), axis=-1)
+        return jnp.any(_one_hot(seat, seats) & (legal > 1)[..., None], axis=-2)
+
+    acting = trajectory.steps.acting & chooses(steps.mask, steps.seat)
+    last_acting = trajectory.last_acting & chooses(distributions.pack_mask(last.mask), last.seat)
+    return trajectory._replace(steps=trajectory.steps._replace(acting=acting), last_acting=last_acting)
 
 
 def of_decisions(per_seat: jax.Array, seat: jax.Array) -> jax.Array:

@@ -9,16 +9,19 @@ no game: `jaxrl.games.make_games` compares it with its game.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
-from jaxrl.config import curriculum, presets, trust
-from jaxrl.config.curriculum import Stage, check_stages
+from jaxrl.config import curriculum, foreign_words, presets, trust
+from jaxrl.config.curriculum import Stage
 from jaxrl.config.schema import Config, EnvConfig, config_for
 from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, printable
 from jaxrl_envs.shared.options import UnknownKey, build, to_tree
 from jaxrl_envs.shared.section import Schedule
@@ -28,8 +31,8 @@ __all__ = [
     "EnvConfig",
     "Schedule",
     "Stage",
-    "check_stages",
     "config_for",
+    "for_training",
     "from_dict",
     "load",
     "named",
@@ -55,10 +58,45 @@ def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: C
     if path is None:
         return from_dict(presets.apply_overrides({}, overrides))
     found = presets.find(path)
-    config = from_dict(presets.read(found, overrides), label=f"configuration {found}")
+    tree = presets.read(found, overrides)
+    if "train.updates_per_call" not in {text.partition("=")[0].strip() for text in overrides}:
+        tree = _fitted(tree)
+    config = from_dict(tree, label=f"configuration {found}")
     trust.check(config, str(found), overrides, allow)
     tell_shadowed(config, overrides)
     return config
+
+
+def _fitted(tree: dict[str, Any]) -> dict[str, Any]:
+    """`tree` with fewer updates per call where the run is shorter than one call of its file; says so once."""
+    keys = tree.get("train")
+    if not isinstance(keys, dict) or "updates_per_call" not in keys:
+        return tree
+    with contextlib.suppress(UserError):  # said when the configuration is made
+        config = _sized(tree, "configuration")
+        given, updates = config.train.updates_per_call, -(-config.train.total_steps // config.batch_size)
+        if given > updates:
+            few = max(each for each in range(1, updates + 1) if not given % each)  # all that it divided, this does too
+            steps = f"train.total_steps ({config.train.total_steps}) make {updates} update(s)"
+            _tell(f"{steps}, so train.updates_per_call is {few} instead of {given}.")
+            return tree | {"train": keys | {"updates_per_call": few}}
+    return tree
+
+
+def for_training(path: str | None, overrides: Sequence[str], allow: Collection[str], name: str | None) -> Config:
+    """Reads the configuration of a new training, as `load`, with the name of its run: `name`, run.name, or
+    `presets.default_name`. Without a `path`, the first of the overrides may be one: `jaxrl train skull_king_cpu`.
+
+    Raises:
+      UserError: nothing says what to train, or a value is wrong.
+    """
+    if not path and overrides and "=" not in overrides[0]:
+        path, *overrides = overrides
+    if not path and not any(text.startswith("env.id=") for text in overrides):
+        known = ", ".join(presets.shipped())
+        raise UserError(f"say what to train: --config with a YAML file or one of {known}, or a game as env.id=GAME.")
+    config = load(path, overrides, allow)
+    return named(config, name or config.run.name or presets.default_name(path, config.env.id, overrides))
 
 
 def tell_shadowed(config: Config, overrides: Sequence[str]) -> None:
@@ -80,6 +118,14 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
     Raises:
       UserError: naming the first key that is wrong.
     """
+    config = _sized(tree, label)
+    config.check()
+    stages(config)
+    return config
+
+
+def _sized(tree: dict[str, Any], label: str) -> Config:
+    """The configuration of `from_dict` before its sections are checked against each other."""
     env = tree.get("env")
     game = str(env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id)
     for key in tree:
@@ -88,11 +134,10 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
     try:
         config = build(config_for(game)(), tree)  # an unknown game is reported when it is made
     except UnknownKey as error:
-        raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
-    config = config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
-    config.check()
-    stages(config)
-    return config
+        raise UserError(
+            f"{label}: {foreign_words.answer(error.path) or error} (`jaxrl config` lists every key)"
+        ) from None
+    return config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
 
 
 def stages(config: Config) -> tuple[Stage, ...]:
@@ -152,4 +197,6 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 def save(config: Config, path: str | os.PathLike) -> None:
     """Writes the resolved configuration as YAML that `load` reads back."""
-    presets.write(to_tree(config), path)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, files.dump(to_tree(config), width=120).encode())  # whole or not at all

@@ -12,6 +12,7 @@ from typing import Any
 from jaxrl.config import Config, presets
 from jaxrl.zoo import PREFIX as OF_THE_ZOO
 from jaxrl.zoo import names as zoo_names
+from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import all_paths
 
 
@@ -21,6 +22,15 @@ def whole(text: str, most: int = 2**31 - 1) -> int:
         if 0 <= (value := int(text)) <= most:
             return value
     raise ArgumentTypeError(f"must be a whole number from 0 to {most}, got {text!r}")
+
+
+def deals(text: str) -> int:
+    """The type of an option that is a number of deals: at least the 2 that an interval needs."""
+    most = 2**31 - 1
+    with contextlib.suppress(ValueError):
+        if 2 <= (value := int(text)) <= most:
+            return value
+    raise UserError(f"--deals must be at least 2 and at most {most}, got {text!r}.")
 
 
 def seed(text: str) -> int:
@@ -41,6 +51,11 @@ def real(text: str) -> float:
     raise ArgumentTypeError(f"must be a number, got {text!r}")
 
 
+def names(text: str) -> list[str]:
+    """The type of an option that is several names, A,B."""
+    return text.split(",") if text else []
+
+
 def completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
     """The shell completes what is written for `action` with these names."""
     action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
@@ -53,8 +68,8 @@ def run(parser: ArgumentParser, help: str = "a run directory, or the name of a r
 
 
 def run_names() -> list[str]:
-    """Of the runs in runs/."""
-    return [path.parent.name for path in Path("runs").glob("*/config.yaml")]
+    """Of the runs in runs/; a name that a shell could not show is left out."""
+    return [path.parent.name for path in Path("runs").glob("*/config.yaml") if path.parent.name.isprintable()]
 
 
 def trained_names() -> list[str]:
@@ -69,7 +84,7 @@ def config(parser: ArgumentParser, help: str, name: str = "--config", **more: An
 
 def overrides(parser: ArgumentParser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
     """Configuration keys to change."""
-    action = parser.add_argument("overrides", nargs="*", metavar=metavar, help=help)
+    action = parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=help)
     completed(action, lambda: (f"{path}=" for path in all_paths(Config)))
 
 
@@ -93,6 +108,15 @@ def devices(parser: ArgumentParser) -> None:
     """Short for two configuration keys."""
     parser.add_argument("--devices", metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
+
+
+def training(parser: ArgumentParser) -> None:
+    """Adds what `configs.for_training` reads, and `--devices`."""
+    devices(parser)
+    config(parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)")
+    allow(parser)
+    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
+    overrides(parser, "configuration keys to change; a first word without = is the configuration, as for --config")
 
 
 def distributed(parser: ArgumentParser) -> None:
@@ -125,7 +149,7 @@ def at_the_table(parser: ArgumentParser, whose: str, *who: str) -> None:
     entrant(parser, *who)
     parser.add_argument("--seat", type=whole, default=0, help=f"{whose} (default: 0)")
     help = "bots, zoo:NAME or policy files for the other seats, in turn (default: RUN itself)"
-    parser.add_argument("--opponents", metavar="A,B", help=help)
+    parser.add_argument("--opponents", type=names, metavar="A,B", help=help)
 
 
 def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:

@@ -6,9 +6,9 @@
         until: {win_rate: 0.6, against: [easy], games: 512, margin: 0.1}
       - name: all cards
 
-A stage is to the configuration what a file is to its `base`: its keys, dotted or as sections, take the place of those
-that stand there. The parameters go through all stages, so what shapes them cannot differ, nor can the size of a batch.
-Schedules run over the whole training, whatever stage it is in.
+The keys of a stage, dotted or as sections, replace those of the configuration, as a file replaces keys of its `base`.
+The same parameters pass through all stages, so keys that shape them cannot differ, nor can the size of a batch.
+Schedules run over the whole training, not over a stage.
 """
 
 from __future__ import annotations
@@ -32,26 +32,24 @@ CHANGING = (  # what a stage may change
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """When a stage is over. Win rates are those of the evaluations during training, draws counting half."""
+    """When a stage ends. Win rates are those of the evaluations during training; a draw counts half."""
 
-    steps: int = option(0, "environment steps in the stage after which it is over at the latest; 0: never", minimum=0)
-    win_rate: float = option(0.0, "win rate with which it is over; 0: any", minimum=0.0, maximum=1.0)
-    against: tuple[str, ...] = option(
-        (), "the opponents that win_rate is a mean over; empty: all of evaluate.opponents"
-    )
-    games: int = option(100, "evaluated games, the newest ones of the stage, that win_rate and rating need", minimum=1)
-    rating: float = option(0.0, "Elo of the policy in the league with which, beside win_rate, it is over; 0: any")
+    steps: int = option(0, "environment steps of the stage after which it ends at the latest; 0: never", minimum=0)
+    win_rate: float = option(0.0, "win rate at which it ends; 0: any", minimum=0.0, maximum=1.0)
+    against: tuple[str, ...] = option((), "opponents over which win_rate is a mean; empty: all of evaluate.opponents")
+    games: int = option(100, "newest evaluated games of the stage that win_rate and rating need", minimum=1)
+    rating: float = option(0.0, "Elo rating of the policy in the league that it also needs to end; 0: any")
     margin: float = option(
         0.0,
-        "once left with win_rate the stage is gone back to where its win rate falls this far below that, measured over "
-        "as many games from the next stage; 0: never",
+        "return to this stage if its win rate, over as many games of the next stage, falls this far below win_rate; "
+        "0: never",
         minimum=0.0,
         maximum=1.0,
     )
 
     @property
     def earned(self) -> bool:
-        """Whether the stage may be over by what the policy can do."""
+        """Whether the stage can end by the strength of the policy."""
         return self.win_rate > 0.0 or self.rating > 0.0
 
 
@@ -140,7 +138,7 @@ def shadowed(config: Config, overrides: Sequence[str]) -> list[str]:
         for stage in config.curriculum
     }
     found = []
-    for path in _paths(presets.apply_overrides({}, overrides)):
+    for path in filter(None, _paths(presets.apply_overrides({}, overrides))):
         names = [repr(name) for name, set_ in own.items() if any(_overlap(path, each) for each in set_)]
         if names:
             number = list(map(repr, own)).index(names[0])
@@ -180,28 +178,3 @@ def _check_until(stage: Stage, *, last: bool) -> None:
         if not train.evaluate_every:
             raise UserError("until.win_rate and until.rating need evaluations: set train.evaluate_every.")
         divides(train.evaluate_every, train.updates_per_call, "train.evaluate_every", "train.updates_per_call")
-
-
-def check_stages(stages: Sequence[Stage], games: Sequence[Any]) -> None:
-    """Compares the stages with their games, in the form in which they are evaluated.
-
-    Raises:
-      UserError: a stage's game does not fit the network of the first stage, has one side only, or lacks an opponent.
-    """
-    for stage, game in zip(stages, games, strict=True):
-        sizes = [(each.num_features, each.num_actions) for each in (game, games[0])]
-        if sizes[0] != sizes[1]:
-            raise UserError(
-                f"{stage}: its game has {sizes[0][0]} features and {sizes[0][1]} actions, that of stage "
-                f"{stages[0].name!r} {sizes[1][0]} and {sizes[1][1]}: one network plays all stages, so pad them."
-            )
-        if stage.until is None or not stage.until.earned:
-            continue
-        if game.num_sides < 2:
-            raise UserError(
-                f"{stage}: its game has one {game.side_name} only, so no side wins: give until.steps alone."
-            )
-        against, evaluated = stage.until.against, stage.config.evaluate.opponents
-        stage.config.evaluate.check_opponents(against, game, f"{stage}: until.against", searchers=bool(evaluated))
-        if evaluated and (strange := [name for name in against if name not in evaluated]):
-            raise UserError(f"{stage}: until.against: {strange[0]!r} is not among evaluate.opponents: add it there.")

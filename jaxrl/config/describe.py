@@ -81,7 +81,7 @@ def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
         kind, here, limits = hints[field.name], f"{path}.{field.name}", limits_of(field)
         value = getattr(default, field.name)
         if dataclasses.is_dataclass(kind) and kind is not Schedule:
-            rows += [(row, text, f"{limits.doc}: {doc}") for row, text, doc in _rows(value, here)]
+            rows += _rows(value, here)
             continue
         allowed = f"  ({limits.range_text()})" if limits.range_text() else ""
         rows.append((here, f"{type_name(kind)} = {_default(value)}{allowed}", limits.doc))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +14,10 @@ from jaxrl.config.schema import Config
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest, printable
+from jaxrl_envs.shared.options import shown
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+OTHER = {"batch_size": "minibatches", "minibatches": "batch_size"}  # of ppo: two ways to say one thing
 BASE = "base"  # the key of a file that names the configuration it changes
 _OF_THE_GAME = (  # what names bots and options of one game
     *("seats", "curriculum"),
@@ -37,7 +40,7 @@ def find(name: str | os.PathLike) -> Path:
     """The path of a configuration: an existing file, or the name of a shipped one.
 
     Raises:
-      UserError: there is neither, with the nearest shipped name.
+      UserError: there is neither; for a name, with the nearest shipped one.
     """
     path = Path(name).expanduser()
     if os.path.isfile(path):
@@ -47,6 +50,8 @@ def find(name: str | os.PathLike) -> Path:
         return known[path.name]
     if path.parent.name in ("", "configs") and path.suffix == ".yaml" and path.stem in known:
         return known[path.stem]
+    if path.suffix or path.parent != Path("."):
+        raise UserError(f"there is no configuration file {str(name)!r}: check the path (shipped: {', '.join(known)}).")
     raise UserError(f"there is no configuration {str(name)!r}: {nearest(path.stem, known)}")
 
 
@@ -55,8 +60,8 @@ class Layer(NamedTuple):
 
     Attributes:
       path: of the file.
-      tree: what it says.
-      left_out: the sentence that tells what it says of another game; empty if nothing.
+      tree: its keys.
+      left_out: a sentence that names the keys left out because they are of another game; empty if none were.
     """
 
     path: Path
@@ -65,24 +70,27 @@ class Layer(NamedTuple):
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The mapping in a YAML file, upon that of its `base`, changed by overrides; an empty file is an empty mapping.
+    """Reads a YAML file, merged over its `base`, with overrides applied.
 
     Raises:
-      UserError: a file cannot be read or holds no mapping, its base does not exist or is based on the file itself, or
-        an override cannot be understood.
+      UserError: a file cannot be read, is empty or holds no mapping, its base does not exist or is based on the file
+        itself, or an override cannot be understood.
     """
     tree: dict[str, Any] = {}
     for layer in layers(path, overrides):
         tree = merged(tree, layer.tree)
         if layer.left_out:
             print(printable(layer.left_out), file=sys.stderr)
+    if isinstance(tree.get("ppo"), dict):
+        given = {text.partition("=")[0].strip().removeprefix("ppo.") for text in overrides}
+        tree = tree | {"ppo": _without_other(tree["ppo"], given)}
     return apply_overrides(tree, overrides)
 
 
 def layers(path: Path, overrides: Sequence[str] = ()) -> list[Layer]:
-    """The files that a configuration consists of, the lowest first: what is based on another one lies upon it.
+    """The files that a configuration consists of, from the lowest base to the file itself.
 
-    A file, or an override, may name another game than those below: what they say of theirs is left out.
+    If a file or an override names another game than the files below it, their keys of the former game are left out.
 
     Raises:
       UserError: as for `read`.
@@ -103,13 +111,15 @@ def layers(path: Path, overrides: Sequence[str] = ()) -> list[Layer]:
 
 def _mapping(path: Path) -> dict[str, Any]:
     tree = files.read(path)
-    if not isinstance(tree, dict | None):
+    if tree is None:
+        raise UserError(f"{path} is empty: it must hold at least one key, e.g. `env: {{id: skull_king}}`.")
+    if not isinstance(tree, dict):
         raise UserError(f"{path} must hold a mapping of keys, but it holds {type(tree).__name__}.")
-    return tree or {}
+    return tree
 
 
 def base_of(path: Path, name: Any) -> Path:
-    """What a file is based on: a file, relative to its own folder, or a shipped configuration."""
+    """The base of a file: another file, relative to its folder, or a shipped configuration."""
     if not isinstance(name, str) or not name:
         raise UserError(f"{path}: base must be the name of a shipped configuration or a file, got {name!r}.")
     beside = path.parent / Path(name).expanduser()
@@ -120,12 +130,20 @@ def base_of(path: Path, name: Any) -> Path:
 
 
 def merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `tree`: mappings are merged, everything else (lists, nothing) takes its place."""
+    """Merges `tree` into `base`: mappings are merged, other values (lists, null) replace those of `base`; a key that
+    says the same as another one of `base` (`OTHER`) replaces that."""
     both = dict(base)
     for key, value in tree.items():
         under = base.get(key)
-        both[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        if isinstance(under, dict) and isinstance(value, dict):
+            value = merged(_without_other(under, value), value)
+        both[key] = value
     return both
+
+
+def _without_other(tree: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    """`tree` without what the given `keys` say in the other way."""
+    return {name: value for name, value in tree.items() if OTHER.get(name) not in keys or name in keys}
 
 
 def game_of(tree: dict[str, Any]) -> Any:
@@ -134,8 +152,17 @@ def game_of(tree: dict[str, Any]) -> Any:
     return env.get("id") if isinstance(env, dict) else None
 
 
+def default_name(file: str | None, game: str, overrides: Sequence[str]) -> str:
+    """That of the configuration file, or of the game if the overrides name another one than the file."""
+    if file:
+        path, said = find(file), game_of(apply_overrides({}, overrides))
+        if said is None or {game_of(layer.tree) for layer in layers(path)} <= {None, said}:
+            return path.stem
+    return game.rpartition(":")[2]
+
+
 def _for_game(layer: Layer, own: Any, game: Any) -> Layer:
-    """A layer whose game is `own` without what it says of that, if `game` is another one."""
+    """Drops the keys that are specific to the layer's game `own` if the configuration is for another `game`."""
     known = ":" in str(game) or game in registry.registered()
     if own in (None, game) or not known:  # what is unknown is told later
         return layer
@@ -153,13 +180,13 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
 
     Keys are not checked here: an unknown one is found when the tree is built.
     """
-    tree = _copy(tree)
+    tree = copy.deepcopy(tree)
     for text in overrides:
         path, separator, value = text.partition("=")
         keys = path.strip().split(".")
-        if not separator or not all(keys):
+        if not separator or not all(keys) or len(keys) > files.DEEPEST:
             raise UserError(
-                f"cannot understand {text!r}: an override is written key.key=value, e.g. train.num_envs=512."
+                f"cannot understand {shown(text)}: an override is written key.key=value, e.g. train.num_envs=512."
             )
         _assign(tree, keys, files.parse(value, f"the value of {path}"), path)
     return tree
@@ -167,7 +194,7 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
 
 def changed(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
     """`tree` with another value at a path of keys, which may hold any characters."""
-    tree = _copy(tree)
+    tree = copy.deepcopy(tree)
     _assign(tree, list(keys), value, ".".join(keys))
     return tree
 
@@ -196,16 +223,3 @@ def _assign(tree: Any, keys: list[str], value: Any, path: str) -> None:
             if isinstance(node, dict) and node.get(index) is None:
                 node[index] = {}
             node = node[index]
-
-
-def _copy(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _copy(value) for key, value in tree.items()}
-    return [_copy(value) for value in tree] if isinstance(tree, list) else tree
-
-
-def write(tree: dict[str, Any], path: str | os.PathLike) -> None:
-    """Writes a tree as YAML, whole or not at all (a full disk leaves the previous file)."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, files.dump(tree, width=120).encode())

@@ -41,8 +41,10 @@ class EnvConfig(Section):
 
     fixed: ClassVar[tuple[str, ...]] = ("",)
 
-    id: str = option("skull_king", "registered, pgx:GAME, gymnax:GAME, package.module:Class", runs=registry.permissions)
-    options: dict[str, Any] = option({}, "options of the game, e.g. players; see `jaxrl config --env ID`")
+    id: str = option(
+        "skull_king", "a registered name, pgx:GAME, gymnax:GAME, or package.module:Class", runs=registry.permissions
+    )
+    options: dict[str, Any] = option({}, "options of the game, e.g. players; `jaxrl config --env ID` lists them")
 
 
 class BaseConfig:

@@ -1,10 +1,9 @@
-"""Loading a file never runs what it names, unless the user has said so.
+"""Code and folders that a configuration file names are used only with the user's permission.
 
-A configuration names what is run: classes of one's own (`env.id`, `train.algorithm`, `network.kind`, `callbacks`),
-programs of an engine, folders of compiled programs; or where an engine writes. What comes from a file (a `--config`, a
-run, a policy file) is checked here before anything is made of it. The word of the user is what was overridden on the
-command line, allowed by `--allow`, or stands in the variable JAXRL_ALLOW, separated by commas; a `Config` that a
-program makes is its own word.
+A configuration can name code (`env.id`, `train.algorithm`, `network.kind`, `callbacks`), programs of an engine, folders
+of compiled programs, and folders that an engine writes to. A file (a `--config`, a run, a policy file) is checked here
+before anything is made of it. Permitted is what the command line overrides, what `--allow` names, and what the
+environment variable JAXRL_ALLOW lists, separated by commas. A `Config` made in code is trusted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ VARIABLE = "JAXRL_ALLOW"
 
 
 class Named(NamedTuple):
-    """Something that a configuration lets run, or be written to."""
+    """Code or a folder that a configuration names."""
 
     key: str  # dotted
     text: str
@@ -31,16 +30,16 @@ class Named(NamedTuple):
 
 
 def check(config: Any, source: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> None:
-    """Compares what a configuration from a file lets run with what the user has said.
+    """Checks that a configuration from a file names only code and folders that the user has permitted.
 
     Args:
-      config: of the file, with the overrides.
+      config: the configuration, with the overrides.
       source: the file, for the message.
-      overrides: of the command line: what they name is the user's own word.
-      allow: what the user has allowed: modules, packages with all that is in them, paths.
+      overrides: of the command line; what they name is permitted.
+      allow: permitted modules, packages (with their modules) and paths.
 
     Raises:
-      UserError: it names more than was allowed.
+      UserError: the configuration names more than that.
     """
     said = presets.apply_overrides({}, overrides)
     known = granted(allow) | {each.permissions[0] for each in named(config, said)}
@@ -64,17 +63,17 @@ def _flags(refused: Sequence[Named]) -> str:
 
 
 def granted(allow: Collection[str]) -> set[str]:
-    """What the user has allowed, here and always."""
+    """The permissions in `allow` and in the environment variable."""
     return {*allow, *(name.strip() for name in os.environ.get(VARIABLE, "").split(","))}
 
 
 def named(config: Any, said: Any = None, path: str = "") -> Iterator[Named]:
-    """All that a configuration lets run, but for defaults.
+    """Yields the code and folders that a configuration names, other than defaults.
 
     Args:
       config: a configuration or one of its sections.
-      said: a tree of overrides: then what stands there instead of in the configuration.
-      path: dotted, of the section.
+      said: a tree of overrides, to search instead of the configuration.
+      path: dotted path of the section.
     """
     for field in dataclasses.fields(config):
         here, value = f"{path}{field.name}", getattr(config, field.name)
@@ -95,5 +94,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """As a shell reads it; whatever a stranger wrote into it, one word that only prints."""
+    """Quotes untrusted text as one shell word without control characters."""
     return text if re.fullmatch(r"[\w.:/-]+", text) else repr(text)

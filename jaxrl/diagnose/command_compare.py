@@ -26,6 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl compare`."""
-    from jaxrl.diagnose import compare
+    from jaxrl.diagnose.compare import compare
 
-    return compare.main(args)
+    limits = {"min_gain": args.min_gain, "max_drop": args.max_drop}
+    return 0 if compare(args.before, args.after, **limits, json_file=args.json, allow=args.allow) else 1

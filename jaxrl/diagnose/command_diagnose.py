@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
+from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import command_line as arguments
 from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
 
 HELP = "report where the time goes on this machine"
 DEVICES = "own"  # see `jaxrl.cli`
+PROGRAMS = ("training", "evaluation", "search", "best response")
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -22,13 +27,34 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.allow(parser)
     parser.add_argument(
         "--gpu",
-        action="store_true",
-        help="lower all that it would compile for a GPU, also on a machine without one; with one, compare the CPU and "
-        "measure rates by batch",
+        nargs="?",
+        const="",
+        metavar="CARD",
+        help="compile for h100, a100, rtx4080s, rtx4090 or a file with XLA's description of a GPU, on a machine "
+        "without one, and count kernels and waits; without CARD lower everything and, on a GPU, compare the CPU "
+        "and measure rates by batch",
+    )
+    parser.add_argument(
+        "--programs",
+        nargs="+",
+        choices=PROGRAMS,
+        default=PROGRAMS[:1],
+        help="what to compile for CARD (default: training)",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="FILE",
+        help="fail with exit code 1 where the training exceeds this budget of kernels and waits",
     )
     parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/results/measured.md)")
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
+    parser.add_argument(
+        "--max-loss",
+        type=arguments.real,
+        metavar="PERCENT",
+        help="with --compare: exit code 1 if training or the game alone lost more of its steps per CPU second",
+    )
     parser.add_argument(
         "--seconds", type=arguments.real, default=2.0, help="how long each measurement takes (default: 2)"
     )
@@ -36,6 +62,56 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl diagnose`."""
-    from jaxrl.diagnose import machine_report
+    if args.gpu:  # a card
+        xla.prepare_gpu_compiler()
+    from jaxrl.diagnose import machine_report as report
 
-    return machine_report.main(args)
+    if args.max_loss is not None and not (args.compare and 0 <= args.max_loss < 100):
+        raise UserError("--max-loss is a percentage below 100 that goes with --compare.")
+    if args.compare:
+        before, after = (report.load_report(path) for path in args.compare)
+        print(report.compare(before, after))
+        slower = report.losses(before, after, args.max_loss) if args.max_loss is not None else []
+        print("\n".join(slower), end="\n" * bool(slower))
+        return 1 if slower else 0
+    _check(args)
+    into = Path(args.into) if args.into else None
+    if into:
+        report.between(into)  # before anything is measured
+    if args.run in registry.games_with("diagnosis"):
+        config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
+        return 0 if report.diagnose_engine(config) else 2
+    if args.run is not None and "=" not in args.run:
+        stage = report.reached_stage(args.run, args.overrides, args.allow)
+    else:  # a.b=value may stand where a run could
+        overrides = [args.run, *args.overrides] if args.run else args.overrides
+        stage = configs.stages(configs.load(args.config, overrides, args.allow))[0]
+    config = stage.config
+    if args.gpu:
+        budget, name = Path(args.budget) if args.budget else None, Path(args.config or config.env.id).stem
+        return 0 if report.compile_for_card(config, args.gpu, args.programs, budget, name) else 1
+    xla.prepare_training(config)
+    if stage.name:
+        print(str(stage))
+    if args.gpu == "":  # no card was named
+        name = args.config or config.run.name or config.env.id
+        return 0 if report.ready_for_gpu(config, seconds=args.seconds, into=into, name=name) else 1
+    report.report_machine(config, args.seconds, args.save)
+    return 0
+
+
+def _check(args: Namespace) -> None:
+    """Raises UserError for options that are out of range, or do not go together."""
+    if args.save and not Path(args.save).resolve().parent.is_dir():
+        raise UserError(f"--save {args.save!r}: its folder does not exist.")
+    if args.budget and not args.gpu:
+        raise UserError("--budget is for a training that is compiled for a card: --gpu CARD.")
+    if args.into and args.gpu != "":
+        raise UserError("--into is for what --gpu measures.")
+    if args.save and args.gpu is not None:
+        raise UserError("--gpu has no report to --save.")
+    if args.seconds <= 0:
+        raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
+    engine = args.run in registry.games_with("diagnosis")
+    if args.config and args.run and not engine and "=" not in args.run:
+        raise UserError("give either a run or --config, not both.")

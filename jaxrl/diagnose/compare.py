@@ -1,8 +1,9 @@
 """`jaxrl compare A B`: the quality gate. Is run B faster than run A, and does it play as well?
 
-It reads what two runs have written: `metrics.jsonl` (throughput, mean reward in training, the counters of
-`sebulba.profile`) and the newest evaluations of one kind in `evaluation.json` (win rates, returns and the game's
-own figures, such as the difference in victory points). Figures stand side by side with 95 % intervals:
+It reads what two runs have written: `metrics.jsonl` (throughput, mean reward in training, gains per hour and per
+million steps, the counters of `sebulba.profile`), `milestones.json` (when win rates were first reached) and the newest
+evaluations of one kind in `evaluation.json` (win rates, returns and the game's own figures, such as the difference in
+victory points). Figures stand side by side with 95 % intervals:
 
 - throughput: the median of `time/fps` over the lines of the log except the first, which includes compilation, with the
   interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
@@ -19,17 +20,16 @@ The verdict follows the point estimates and says whether the interval leaves a d
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxrl.config import trust
-from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
+from jaxrl.runs.directory import RunDirectory, find_run, for_json, read_json_list
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import (
     Interval,
@@ -44,11 +44,17 @@ from jaxrl.statistics import (
 from jaxrl.text_tables import count, flat, table
 from jaxrl.training.timers import PREFIX as COUNTERS
 from jaxrl_envs.contract import registry
-from jaxrl_envs.shared import files
+from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError
 
 LAST_SHARE = 0.2  # of the log lines, the last ones: the mean reward in training is taken over them
 _CAVEAT = " (one seed: its interval is over deals, and another training may come out elsewhere)"
+GAINS = {  # tag -> title
+    "time/win_rate_per_hour": "win rate gained per hour",
+    "eval/win_rate_per_million_steps": "win rate gained per million steps",
+    "time/return_per_hour": "reward gained per hour",
+    "eval/return_per_million_steps": "reward gained per million steps",
+}
 EVALUATED = ("policy", "seed", "search")  # fields that are equal in evaluations of one kind
 
 
@@ -60,6 +66,8 @@ class RunData(NamedTuple):
     fps: list[float]
     rewards: list[float]  # rollout/ep_rew_mean, the last ones
     counters: dict[str, float]  # ms per 1,000 steps by name, medians
+    gains: dict[str, float]  # tags of `GAINS`, at the newest evaluation during training
+    milestones: dict[tuple[str, float], dict[str, Any]]  # (opponent, win rate) -> when it was reached
     evaluation: dict[str, Any]  # the record that is compared, {} without one
     rows: dict[str, list[dict[str, Any]]]  # of `evaluation`: opponent -> one row per seed of this run
 
@@ -87,17 +95,39 @@ class Verdict(NamedTuple):
 # ---- the command --------------------------------------------------------------------------------------------------
 
 
-def main(args: argparse.Namespace) -> int:
-    """Prints the comparison and its verdict; returns 1 if B does not pass."""
-    target = Path(args.json) if args.json else None
+def compare(
+    before_run: str, after_run: str, *, min_gain: float, max_drop: float, json_file: str | None, allow: Collection[str]
+) -> bool:
+    """Compares run B with run A, prints the comparison, and returns whether B passes the quality gate.
+
+    Args:
+      before_run: the run A, by name or path.
+      after_run: the run B.
+      min_gain: per cent of throughput that B must gain.
+      max_drop: points of win rate that B may lose.
+      json_file: to write the comparison to.
+      allow: what the configurations may name, see `jaxrl.config.trust`.
+
+    Raises:
+      UserError: the runs cannot be read or compared.
+    """
+    target = Path(json_file) if json_file else None
     if target is not None and not target.resolve().parent.is_dir():
-        raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
-    runs = find_run(args.before), find_run(args.after)
-    before, after = (read_run(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
-    check_comparable(before, after)
-    lines = comparison(before, after, args.allow)
-    verdicts = [speed_verdict(lines[0], args.min_gain), strength_verdict(before, after, args.max_drop)]
-    print(describe(before, after, lines))
+        raise UserError(f"--json {json_file!r}: there is no folder {str(target.parent)!r}.")
+    runs = find_run(before_run), find_run(after_run)
+    try:
+        before, after = (read_run(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
+        check_comparable(before, after)
+        lines = comparison(before, after, allow)
+        verdicts = [speed_verdict(lines[0], min_gain), strength_verdict(before, after, max_drop)]
+        print(describe(before, after, lines))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        if user_code.fault(error):
+            raise
+        raise UserError(
+            f"{runs[0].path} or {runs[1].path} holds figures that no training writes ({error!r}): "
+            "look into their metrics.jsonl and evaluation.json."
+        ) from error
     for verdict in verdicts:
         print(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.text}")
     passed = all(verdict.passed for verdict in verdicts)
@@ -106,21 +136,12 @@ def main(args: argparse.Namespace) -> int:
         record = {
             "before": before.name,
             "after": after.name,
-            "lines": [_plain(line._asdict()) for line in lines],
+            "lines": [for_json(line._asdict()) for line in lines],
             "verdicts": [verdict._asdict() for verdict in verdicts],
             "passed": passed,
         }
         target.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    return 0 if passed else 1
-
-
-def _plain(value: Any) -> Any:
-    """A tree of figures for JSON, which has no NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return passed
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------
@@ -150,7 +171,9 @@ def read_run(run: RunDirectory, evaluation: dict[str, Any]) -> RunData:
     }
     fps = [row["time/fps"] for row in steady]
     rows = own_rows(evaluation, run.name)
-    return RunData(run.name, files.read(run.config_file), fps, rewards, counters, evaluation, rows)
+    gains = {tag: row[tag] for row in logged for tag in GAINS if row.get(tag) is not None}
+    reached = {(each["opponent"], each["win_rate"]): each for each in read_json_list(run.milestones_file)}
+    return RunData(run.name, files.read(run.config_file), fps, rewards, counters, gains, reached, evaluation, rows)
 
 
 def own_rows(evaluation: dict[str, Any], name: str) -> dict[str, list[dict[str, Any]]]:
@@ -234,10 +257,29 @@ def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> 
     lines += [figure(title, name, unit) for name, (title, unit) in told.items()]
     others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
     lines += [figure(name.replace("_", " "), name) for name in others]
+    lines += _strength(before, after)
     for name in [name for name in before.counters if name in after.counters]:
-        left, right = (Interval(run.counters[name], math.nan, math.nan) for run in (before, after))
+        left, right = (_exact(run.counters[name]) for run in (before, after))
         lines.append(_means(f"{name}, ms per 1,000 steps", (left, right)))
     return lines
+
+
+def _strength(before: RunData, after: RunData) -> Iterator[Line]:
+    """What was gained per hour of training and per million steps, and when win rates were first reached."""
+    for tag, title in GAINS.items():
+        if tag in before.gains and tag in after.gains:
+            yield _means(title, (_exact(before.gains[tag]), _exact(after.gains[tag])))
+    wanted = list(dict.fromkeys([*before.milestones, *after.milestones]))
+    for name, rate in wanted:
+        both = [run.milestones.get((name, rate), {}) for run in (before, after)]
+        for key, unit in (("seconds", "minutes"), ("cpu_seconds", "CPU minutes"), ("steps", "million steps")):
+            left, right = (_exact(each[key] / (1e6 if key == "steps" else 60)) if each else None for each in both)
+            yield _means(f"{rate:.0%} against {name}, {unit}", (left, right))
+
+
+def _exact(value: float) -> Interval:
+    """A figure without an interval."""
+    return Interval(float(value), math.nan, math.nan)
 
 
 def _means(name: str, values: Both, unit: str = "number") -> Line:

@@ -8,6 +8,7 @@ matrices in TF32, with 10 bits of mantissa: the bounds allow for such products.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.contract.wrappers import auto_reset
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.fused.kernel import vmap_on
 
 GAMES, STEPS = 256, 64  # that are compared
 LANES = 64  # of the update that is compared: the CPU makes one too
@@ -72,16 +74,18 @@ def smaller(config: Config) -> Config:
 
 
 def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Compared:
-    """Compares random legal play from one seed: states, rewards, observations and masks of `STEPS` steps."""
+    """Compares random legal play from one seed: states, rewards, observations and masks of `STEPS` steps, which on a
+    GPU are steps of one kernel."""
     auto, act = auto_reset(env), env.bots["random"]
 
-    def of(seed: jax.Array) -> PyTree:
+    def of(over_lanes: Callable[[Callable], Callable], seed: jax.Array) -> PyTree:
         key = prng.fast_key(seed)
         states = jax.vmap(auto.init)(jax.random.split(key, GAMES))
-        states, total, seen = play_steps(auto, act, states, key, STEPS, "observed")
+        states, total, seen = play_steps(auto, act, states, key, STEPS, "observed", over_lanes)
         return states, total, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1), seen)
 
-    leaves = [_leaves(_on(each, jax.jit(of), np.uint32(1))) for each in (reference, device)]
+    both = [(each, jax.jit(functools.partial(of, vmap_on(each)))) for each in (reference, device)]
+    leaves = [_leaves(_on(each, play, np.uint32(1))) for each, play in both]
     equal = np.ones(GAMES, bool)
     for one, two in zip(*leaves, strict=True):
         if np.issubdtype(one.dtype, np.inexact):

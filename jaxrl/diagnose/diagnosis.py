@@ -24,7 +24,7 @@ from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract.env import Env
 
-FORMAT = 1  # of a report
+FORMAT = 2  # of a report
 PERCENTILES = (50, 95, 99)
 LEARNING = ("replay_sample", "forward", "backward")  # counters of the learner
 Block = Callable[[], Any]
@@ -65,9 +65,14 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
     update = learning if rollout is None else max(0.0, iteration - rollout)
     asked = train.num_envs // (sebulba.actors * sebulba.groups) if host else train.num_envs  # games at once
     report = {
-        "environment": {"steps_per_second": game_alone.rate, "share": safe_ratio(whole.rate, game_alone.rate)},
+        "environment": {
+            "steps_per_second": game_alone.rate,
+            "steps_per_cpu_second": game_alone.cpu_rate,
+            "share": safe_ratio(whole.rate, game_alone.rate),
+        },
         "training": {
             "steps_per_second": whole.rate,
+            "steps_per_cpu_second": whole.cpu_rate,
             "iteration_ms": iteration,
             "rollout_ms": rollout,
             "update_ms": update,

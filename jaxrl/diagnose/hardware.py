@@ -14,18 +14,44 @@ from typing import Any
 
 from jaxrl import xla
 
+VECTORS = (
+    ("avx512f", "AVX-512"),
+    ("avx2", "AVX2"),
+    ("avx", "AVX"),
+    ("sve", "SVE"),
+    ("asimd", "NEON"),
+    ("sse2", "SSE2"),
+)
 GPU_FIELDS = ("name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "temperature.gpu")
 
 
 def cpu_model() -> str:
     """The processor's name as the operating system reports it."""
+    return _cpu_facts().get("model name") or platform.processor() or platform.machine() or "unknown"
+
+
+def cpu_generation() -> str:
+    """Family and model of an x86 processor, which names like "AMD EPYC" keep to themselves; "" where unknown."""
+    found = [_cpu_facts().get(name) for name in ("cpu family", "model")]
+    return f"family {found[0]} model {found[1]}" if all(found) else ""
+
+
+def vector_width() -> str:
+    """The widest vectors of the processor ("AVX-512", "AVX2", "NEON"), which rates of compiled programs depend on;
+    "unknown" where the operating system does not tell."""
+    facts = _cpu_facts()
+    flags = set((facts.get("flags") or facts.get("features") or "").split())
+    return next((name for flag, name in VECTORS if flag in flags), "unknown")
+
+
+def _cpu_facts() -> dict[str, str]:
+    """What Linux tells of the first core, by names in lower case; {} elsewhere."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.lower().startswith("model name"):
-                return line.partition(":")[2].strip()
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
-        pass
-    return platform.processor() or platform.machine() or "unknown"
+        return {}
+    lines = (line.partition(":") for line in first.splitlines())
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 
 def package_version(name: str) -> str | None:
@@ -40,6 +66,7 @@ def describe() -> dict[str, Any]:
     """The machine and the software, for the head of a report; device facts only if jax is already imported."""
     facts: dict[str, Any] = {
         "cpu": cpu_model(),
+        "vectors": vector_width(),
         "cores": xla.cores(),
         "load_average": load_average(),
         "memory_gib": _total_memory_gib(),

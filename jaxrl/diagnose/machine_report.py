@@ -6,9 +6,10 @@ to publish, with peers and several batch sizes, use `python -m scripts.benchmark
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,54 +30,64 @@ from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
+GATED = ("environment steps per CPU s", "training steps per CPU s")  # that `losses` compares
 MARKS = ("<!-- BENCHMARK:GPU:BEGIN -->", "<!-- BENCHMARK:GPU:END -->")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Prints a report, or the comparison of two."""
-    if args.compare:
-        print(compare(*(load_report(path) for path in args.compare)))
-        return 0
-    if args.save and not Path(args.save).resolve().parent.is_dir():
-        raise UserError(f"--save {args.save!r}: its folder does not exist.")
-    if args.into:
-        if not args.gpu:
-            raise UserError("--into is for what --gpu measures.")
-        between(Path(args.into))  # before anything is measured
-    if args.save and args.gpu:
-        raise UserError("--gpu has no report to --save.")
-    if args.seconds <= 0:
-        raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
-    if args.run in registry.games_with("diagnosis"):
-        return diagnose_engine(args)
-    stage = _stage(args)
-    xla.prepare_training(stage.config)
-    if stage.name:
-        print(str(stage))
-    if args.gpu:
-        return ready_for_gpu(stage.config, args)
-    report = diagnose(stage.config, seconds=args.seconds)
+def report_machine(config: Config, seconds: float, save: str | None = None) -> None:
+    """Measures a configuration for `seconds` a measurement, and prints the report; `save`: a file for it."""
+    report = diagnose(config, seconds=seconds)
     print(describe(report))
-    if args.save:
-        Path(args.save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    return 0
+    if save:
+        Path(save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
-def diagnose_engine(args: argparse.Namespace) -> int:
-    """Checks that a game whose engine is another program can be played; returns 2 if not."""
-    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
+def diagnose_engine(config: Config) -> bool:
+    """Checks whether a game whose engine is another program can be played."""
     print(machine(hardware.describe()))
-    return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
+    return bool(registry.game_module(config.env.id, "diagnosis").diagnose(**deployment(config)))
 
 
-def ready_for_gpu(config: Config, args: argparse.Namespace) -> int:
-    """Checks everything that a first run on a GPU would need; returns 1 if something is wrong, which is a bug of jaxrl.
+def compile_for_card(config: Config, card_name: str, programs: Sequence[str], budget: Path | None, name: str) -> bool:
+    """Compiles programs for a GPU that is absent and prints reports.
+
+    Args:
+      config: of the training.
+      card_name: of the GPU, see `find_card`.
+      programs: what to compile.
+      budget: a file with limits of kernels and waits.
+      name: of the configuration in that file.
+
+    Returns:
+      Whether the training keeps to its budget.
+    """
+    from jaxrl.diagnose.gpu import compiler  # here, because it imports every part that compiles
+    from jaxrl.diagnose.gpu.cards import find_card
+
+    card, exceeded = find_card(card_name), []
+    for found in compiler.compile_programs(config, make_games(config), card, programs):
+        print(compiler.describe(found, config, card), end="\n\n", flush=True)
+        if budget and found.name == "training":
+            exceeded += compiler.beyond(budget, name, compiler.parts(found, config))
+    for sentence in exceeded:
+        print(sentence, file=sys.stderr)
+    return not exceeded
+
+
+def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: str) -> bool:
+    """Checks everything that a first run on a GPU would need; returns whether all is well: if not, jaxrl has a bug.
 
     Without a GPU it lowers everything that the configuration compiles. With a GPU it also compares results with the
     CPU's and measures rates by the number of parallel games.
+
+    Args:
+      config: of the training.
+      seconds: how long each measurement takes.
+      into: the document that the rates are put into.
+      name: of the configuration in that document.
     """
     from jaxrl.diagnose.device_parity import agreements  # here, because it imports every part that compiles
-    from jaxrl.diagnose.gpu_compile import lowered
+    from jaxrl.diagnose.gpu.programs import lowered
 
     games, gpus = make_games(config), ", ".join(gpu["name"] for gpu in hardware.gpus())
     print(machine(hardware.describe()))
@@ -90,17 +101,17 @@ def ready_for_gpu(config: Config, args: argparse.Namespace) -> int:
     fine = not any(one.wrong for one in found)
     if xla.on_cpu():
         print("Computing on the CPU: with a GPU, agreement with the CPU and rates by batch are measured here too.")
-        if args.into:
-            print(f"Nothing is put into {args.into}: there are no rates.")
-        return int(not fine)
+        if into:
+            print(f"Nothing is put into {into}: there are no rates.")
+        return fine
     compared = list(agreements(config, games.training, _cpu(), jax.devices()[0]))
     rows = [[one.what, one.found, one.bound, "yes" if one.fine else "NO"] for one in compared]
     print(f"\n{table(['beside the CPU', 'found', 'bound', 'fine'], rows)}", flush=True)
     if games.training.host:
         print("No rates by batch: the engine of this game computes on the host.")
     else:
-        _rates(config, games.training, args)
-    return int(not (fine and all(one.fine for one in compared)))
+        _rates(config, games.training, seconds, into, name)
+    return fine and all(one.fine for one in compared)
 
 
 def _cpu() -> jax.Device:
@@ -110,20 +121,19 @@ def _cpu() -> jax.Device:
         raise UserError("jax may not use the CPU here: unset JAX_PLATFORMS, or set it to cuda,cpu.") from error
 
 
-def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
-    """Prints rates by batch size; with `--into` also writes them into a document."""
+def _rates(config: Config, env: Env, seconds: float, into: Path | None, name: str) -> None:
+    """Prints rates by batch size, and writes them into a document."""
     from jaxrl.diagnose.saturation import rates
 
-    name = f"`{args.config or config.run.name or config.env.id}`"
     cells = [["configuration", "games at once", "environment steps/s", "training steps/s", "peak device MiB"]]
-    for each in rates(config, env, args.seconds):
+    for each in rates(config, env, seconds):
         peak = "-" if each.peak_mib is None else f"{each.peak_mib:.0f}"
-        cells.append([name, f"{each.num_envs:,}", f"{each.playing:,.0f}", f"{each.training:,.0f}", peak])
+        cells.append([f"`{name}`", f"{each.num_envs:,}", f"{each.playing:,.0f}", f"{each.training:,.0f}", peak])
         print("  ".join(cells[-1]), file=sys.stderr, flush=True)
     text = align(cells)
     print(f"\n{text}")
-    if args.into:
-        put_into(Path(args.into), f"{machine(hardware.describe())}\n\n{text}\n")
+    if into:
+        put_into(into, f"{machine(hardware.describe())}\n\n{text}\n")
 
 
 def put_into(path: Path, text: str) -> None:
@@ -148,19 +158,10 @@ def between(path: Path) -> tuple[str, str]:
     return before, after
 
 
-def _stage(args: argparse.Namespace) -> Stage:
-    """The stage that the arguments name: of a curriculum the one that the run has reached, or its first one.
-
-    `a.b=value` in the place of RUN is an override."""
-    name, overrides = args.run, list(args.overrides)
-    if name is not None and "=" in name:
-        name, overrides = None, [name, *overrides]
-    if name is None:
-        return configs.stages(configs.load(args.config, overrides, args.allow))[0]
-    if args.config:
-        raise UserError("give either a run or --config, not both.")
+def reached_stage(name: str, overrides: Sequence[str], allow: Collection[str]) -> Stage:
+    """The stage of its curriculum that a run has reached."""
     run = find_run(name)
-    stages, store = configs.stages(configs.load(run.config_file, overrides, args.allow)), run.checkpoints()
+    stages, store = configs.stages(configs.load(run.config_file, overrides, allow)), run.checkpoints()
     reached = store.newest().meta["host"] if len(stages) > 1 and store.steps() else {}
     return stages[stage_number(stages, reached)]
 
@@ -176,12 +177,14 @@ def load_report(path: str) -> dict[str, Any]:
     """
     try:
         report = json.loads(files.contents(path))
+        if not isinstance(report, dict) or report.get("format") != FORMAT:
+            raise UserError(f"{path!r} is not a report of this version of `jaxrl diagnose --save`.")
+        if not all(value is None or math.isfinite(value) for value, _ in figures(report).values()):
+            raise ValueError("a figure is not finite")
     except OSError as error:
         raise UserError(f"cannot read the report {path!r}: {error.strerror}.") from error
-    except ValueError as error:
-        raise UserError(f"{path!r} is not a report of `jaxrl diagnose --save`.") from error
-    if not isinstance(report, dict) or report.get("format") != FORMAT:
-        raise UserError(f"{path!r} is not a report of this version of `jaxrl diagnose --save`.")
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise UserError(f"{path!r} is not a report of `jaxrl diagnose --save` ({error}).") from error
     return report
 
 
@@ -191,6 +194,8 @@ def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
     found: dict[str, tuple[float | None, bool]] = {
         "environment steps/s": (report["environment"]["steps_per_second"], True),
         "training steps/s": (training["steps_per_second"], True),
+        GATED[0]: (report["environment"]["steps_per_cpu_second"], True),
+        GATED[1]: (training["steps_per_cpu_second"], True),
         "rollout ms": (training["rollout_ms"], False),
         "update ms": (training["update_ms"], False),
     }
@@ -262,6 +267,13 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
         rows.append([name, _number(earlier), _number(value), f"{gain:.2f}"])
     notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
     return "\n".join([table(["figure", "before", "after", "better by"], rows), *notes])
+
+
+def losses(before: dict[str, Any], after: dict[str, Any], most: float) -> list[str]:
+    """A sentence for each rate per CPU second, of training or of the game alone, that lost more than `most` %."""
+    old, new = (figures(report) for report in (before, after))
+    gains = {name: 100 * (safe_ratio(new[name][0] or 0.0, old[name][0] or 0.0) - 1.0) for name in GATED}
+    return [f"FAIL  {name}: {gain:+.1f} %, at most -{most:g} % wanted" for name, gain in gains.items() if gain < -most]
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:

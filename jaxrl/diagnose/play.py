@@ -18,6 +18,7 @@ with a scripted player instead of the random one tells what opponents cost.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -123,7 +124,13 @@ def play_first_games(auto: AutoReset, act: Bot, states: State, key: jax.Array) -
 
 
 def play_steps(
-    auto: AutoReset, act: Bot, states: State, key: jax.Array, steps: int, view: str
+    auto: AutoReset,
+    act: Bot,
+    states: State,
+    key: jax.Array,
+    steps: int,
+    view: str,
+    over_lanes: Callable[[Callable], Callable] = jax.vmap,
 ) -> tuple[State, jax.Array, PyTree]:
     """Plays `steps` steps with one bot on all seats.
 
@@ -134,6 +141,7 @@ def play_steps(
       key: the randomness of all steps and lanes.
       steps: T.
       view: one of `VIEWS`.
+      over_lanes: how a function of one lane runs for all of them.
 
     Returns:
       (states [B] without observation and mask, f32[B] reward of seat 0 per lane, the buffer [T, B, ...] of the view).
@@ -142,7 +150,7 @@ def play_steps(
     def step(carry: tuple[State, jax.Array], time: jax.Array) -> tuple[tuple[State, jax.Array], PyTree]:
         states, total = carry
         seen = _seen(auto.env, states, view)
-        states, final = _step_lanes(auto, act, states, jax.random.fold_in(key, time))
+        states, final = _step_lanes(auto, act, states, jax.random.fold_in(key, time), over_lanes)
         return (states, total + final.rewards[:, 0]), seen
 
     nothing = jnp.zeros(states.terminated.shape)
@@ -150,7 +158,9 @@ def play_steps(
     return states.replace(observation=None, legal_action_mask=None), total, buffer
 
 
-def _step_lanes(auto: AutoReset, act: Bot, states: State, key: jax.Array) -> tuple[State, Final]:
+def _step_lanes(
+    auto: AutoReset, act: Bot, states: State, key: jax.Array, over_lanes: Callable[[Callable], Callable] = jax.vmap
+) -> tuple[State, Final]:
     """Steps every lane once."""
 
     def of_lane(state: State, lane: jax.Array) -> tuple[State, Final]:
@@ -158,7 +168,7 @@ def _step_lanes(auto: AutoReset, act: Bot, states: State, key: jax.Array) -> tup
         return auto.step(state, act(state, lane_key), jax.random.fold_in(lane_key, 1))
 
     lanes = jnp.arange(states.terminated.shape[0], dtype=jnp.uint32)
-    return jax.vmap(of_lane)(states, lanes)
+    return over_lanes(of_lane)(states, lanes)
 
 
 def _seen(env: Env, states: State, view: str) -> PyTree:

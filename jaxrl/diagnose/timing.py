@@ -32,6 +32,7 @@ class Speed(NamedTuple):
     seconds: float  # the median time of one block
     first_seconds: float  # the untimed first run, compilation included
     info: dict[str, Any]
+    best_cpu_rate: float = 0.0  # of the round that took the least processor time for its work
 
 
 def safe_ratio(numerator: float, denominator: float) -> float:
@@ -96,4 +97,5 @@ def _speed(contestant: Contestant, times: list[tuple[float, float]], first: floa
         seconds=median,
         first_seconds=first,
         info=dict(contestant.info),
+        best_cpu_rate=contestant.units / min(pair[1] for pair in times),
     )

@@ -23,6 +23,7 @@ from jaxrl.algorithms.base import AXIS, Rollout, local_numbers
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.diagnose.timing import Contestant, safe_ratio
+from jaxrl.league.seats import LEARNER
 from jaxrl.networks import distributions
 from jaxrl.runs.metrics import values
 from jaxrl.training.anakin.loop import Anakin
@@ -33,6 +34,7 @@ from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import prng
 
 TIME = "time/"
+LEARNT = "train/learnt_fraction"
 
 
 def comparable(config: Config, *, profile: bool = False) -> Config:
@@ -64,11 +66,14 @@ class Training:
         self.program = make_program(self.config, env)
         self._state = self.program.init(0)
         self._told: list[dict[str, float]] = []
+        self._learnt: list[float] = []
 
     def block(self) -> None:
         """Runs the updates of one call."""
         self._state, found, _ = jax.block_until_ready(self.program.advance(self._state))
-        self._told.append({tag: float(value) for tag, value in values(found).items() if tag.startswith(TIME)})
+        told = values(found)
+        self._told.append({tag: float(value) for tag, value in told.items() if tag.startswith(TIME)})
+        self._learnt.append(float(told.get(LEARNT, 1.0)))
 
     def contestant(self, name: str) -> Contestant:
         """A contestant that runs whole updates; its unit is one environment step."""
@@ -78,6 +83,13 @@ class Training:
     def games_per_step(self) -> float:
         """Finished games per environment step so far."""
         return safe_ratio(int(self._state.games), int(self._state.env_steps))
+
+    def decisions(self) -> dict[str, float]:
+        """Shares of the training steps after a block: `learnt` from; of `others`, which are bots and snapshots (by the
+        seats that they hold); and `forced`, with one legal action."""
+        learnt = float(np.mean([1.0 if np.isnan(each) else each for each in self._learnt]))
+        others = float(np.mean(np.asarray(self._state.lanes.controllers) != LEARNER))
+        return {"learnt": learnt, "others": others, "forced": max(0.0, 1.0 - learnt - others)}
 
     def close(self) -> None:
         """Ends all threads."""

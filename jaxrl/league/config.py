@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any, ClassVar
 
-from jaxrl.players.spec import check_bots, refuse_searcher
+from jaxrl.players.spec import check_bots
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
@@ -18,11 +19,11 @@ MAX_ENTRIES = 127  # controllers are i8
 class SeatMix:
     """One way to fill the seats of a game. It is drawn when a game starts and stays until it ends."""
 
-    weight: float = option(1.0, "relative frequency of this mix among the games", above=0.0)
+    weight: float = option(1.0, "relative frequency of this mix", above=0.0)
     learners: int | str = option(
-        "all", "seats held by the learner (a number, or all); with teams: whole sides", minimum=1, choices=("all",)
+        "all", "seats of the learner (a number, or all); in team games: whole sides", minimum=1, choices=("all",)
     )
-    bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats, or sides")
+    bots: tuple[str, ...] = option((), "bots for the other seats or sides, one drawn uniformly for each")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,53 +37,54 @@ class LeagueConfig(Section):
     of_game: ClassVar[bool] = True
 
     opponents: tuple[str, ...] = option(
-        (), "self (the current policy on all seats), snapshots, and names of bots, or bots for all of them; empty: off"
+        (),
+        "self (the current policy in all seats), snapshots, and names of bots, or bots for all of "
+        "them; empty: no league",
     )
     learners: int = option(
         1,
-        "the learner's seats (with teams: whole sides) where others play; copies of one opponent hold the rest",
+        "seats of the learner against others (in team games: whole sides); more: more decisions to "
+        "learn from; copies of one opponent hold the rest",
         minimum=1,
     )
     self_play: float = option(
-        0.25, "share of the games against itself, if self is listed; 1 if it alone is", above=0.0, maximum=1.0
+        0.25, "share of games against itself, if self is listed; 1 if nothing else is", above=0.0, maximum=1.0
     )
     snapshots: int = option(
-        0, "places for frozen policies and best responses; the oldest is overwritten, not met while it waits", minimum=0
+        0,
+        "slots for frozen policies and best responses; the oldest is overwritten next, and not drawn meanwhile",
+        minimum=0,
     )
-    snapshot_every: int = option(50, "updates between snapshots; 0: none are taken in training", minimum=0)
+    snapshot_every: int = option(50, "updates between snapshots; 0: none during training", minimum=0)
     cross_play: bool = option(
         False,
-        "the seeds of a run (run.seeds) are a population that meets itself: the first snapshot of each is of the next "
-        "seed, the second of the one after that, and so on in turn, its own among them",
+        "treat the seeds of the run (run.seeds) as one population: each meets snapshots of all seeds "
+        "in turn, its own included",
     )
     margin: float = option(
         0.0,
-        "rating points that the policy must gain for the next snapshot, and a best response be above it, to join; who "
-        "is three times as many below it leaves, e.g. 100; 0: all join, and leave as the oldest",
+        "rating points that a policy, or a best response, must gain to join the pool, e.g. 100; "
+        "members three times as far below leave; 0: all join",
         minimum=0.0,
     )
     weighting: str = option(
         "adaptive",
-        "shares of the opponents but self, x = win rate of the learner with draws as half a win, d = distance of the "
-        "ratings, E = points expected from it, t = age in tenths of the run (bots: 0): adaptive 1 - x, pfsp_hard "
-        "(1 - x)^2, pfsp_even x (1 - x), elo exp(-|d| / 200), even exp(-|E - 1/2| / 0.5), recent exp(-0.5 t), each at "
-        "least floor; fixed as in weights, without any all alike",
+        "weights of opponents by win rate x, rating distance d, expected score E, age t (tenths of "
+        "the run; bots: 0): adaptive 1 - x, pfsp_hard (1 - x)^2, pfsp_even x (1 - x), elo exp(-|d| / "
+        "200), even exp(-|E - 1/2| / 0.5), recent exp(-0.5 t), each at least floor; fixed: "
+        "league.weights, equal without any",
         choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even", "elo", "even", "recent"),
     )
     weights: dict[str, float] = option(
-        {}, "fixed: relative weights by bot, and of each snapshot under the name snapshots; 1 if left out", above=0.0
+        {},
+        "for weighting fixed: relative weights by bot, and of each snapshot as `snapshots`; 1 where left out",
+        above=0.0,
     )
-    floor: float = option(0.05, "smallest relative weight before the weights are normalised", above=0.0, maximum=1.0)
+    floor: float = option(0.05, "smallest relative weight, before normalisation", above=0.0, maximum=1.0)
     half_life: float = option(500.0, "games against an opponent after which a result counts half", above=0.0)
-    update_from: str = option(
-        "training",
-        "which win rates the weights follow; evaluation: those of evaluations in training, for games of which few are "
-        "played between two updates of the weights",
-        choices=("training", "evaluation"),
-    )
 
     def check(self, config: Any) -> None:
-        """Keys that go together, and games that the pool divides."""
+        """Rejects keys that contradict each other, and games that the snapshots do not divide."""
         if not config.seats:
             raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
         if not self.opponents:
@@ -112,15 +114,13 @@ class LeagueConfig(Section):
                 "league.cross_play lets the seeds of a run meet snapshots of each other: set run.seeds to 2 or more, "
                 "and league.snapshots and league.snapshot_every."
             )
-        if self.update_from == "evaluation" and not config.train.evaluate_every:
-            raise UserError("league.update_from evaluation needs evaluations: set train.evaluate_every.")
         if self.weights and self.weighting != "fixed":
             raise UserError("league.weights are read with league.weighting fixed only: set that, or leave them out.")
         if self.snapshots:
             divides(config.train.num_envs, self.snapshots, "train.num_envs", "league.snapshots")
 
     def check_game(self, config: Any, env: Any) -> None:
-        """Bots that the game has, and seats that are all taken."""
+        """Rejects bots that the game lacks, and seats that stay empty."""
         if self.opponents:
             self._check_seats(config, env)
         for index, mix in enumerate(config.seats):
@@ -138,6 +138,7 @@ class LeagueConfig(Section):
             check_bots(mix.bots, env, f"{path}.bots")
 
     def _check_seats(self, config: Any, env: Any) -> None:
+        check_bots(self.opponents, env, "league.opponents", also=(SELF, SNAPSHOTS, BOTS))
         bots = league_bots(self, env)
         others = env.num_sides - 1
         if others < 1:
@@ -155,19 +156,6 @@ class LeagueConfig(Section):
 
 
 def league_bots(league: LeagueConfig, env: Any) -> tuple[str, ...]:
-    """The scripted opponents of a league in order, ``bots`` replaced by all bots of the game.
-
-    Raises:
-      UserError: a bot that the game does not have.
-    """
-    names: dict[str, None] = {}
-    for name in league.opponents:
-        if name == BOTS:
-            names |= dict.fromkeys(env.bots)
-        elif name in env.bots:
-            names[name] = None
-        elif name not in (SELF, SNAPSHOTS):
-            refuse_searcher(name, "league.opponents")
-            known = [SELF, SNAPSHOTS, BOTS, *env.bots]
-            raise UserError(f"league.opponents: there is no bot {name!r}; {nearest(name, known)}")
-    return tuple(names)
+    """The scripted opponents of a league in order, ``bots`` replaced by all bots of the game."""
+    listed = (env.bots if name == BOTS else (name,) for name in league.opponents if name not in (SELF, SNAPSHOTS))
+    return tuple(dict.fromkeys(itertools.chain(*listed)))

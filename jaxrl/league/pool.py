@@ -35,7 +35,6 @@ seats.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import chex
@@ -45,14 +44,15 @@ import numpy as np
 from flax import struct
 
 from jaxrl.config import Config
-from jaxrl.league.config import SELF, SNAPSHOTS, LeagueConfig, league_bots
+from jaxrl.league.config import SELF, SNAPSHOTS, league_bots
 from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
-from jaxrl_envs.contract.env import Env, Key
+from jaxrl_envs.contract.env import Env, Key, select
 from jaxrl_envs.contract.sides import compare, of_sides
+from jaxrl_envs.shared import kernels
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
@@ -80,30 +80,10 @@ class PoolState:
     stale: jax.Array  # bool[1 + E], games against these are dealt again at the next update
     games: jax.Array  # f32[1 + E], with older ones counting less
     score: jax.Array  # f32[1 + E], of those
-    evaluated: jax.Array  # f32[1 + E], win rates from evaluations, -1 = none
     elo: jax.Array  # f32[1 + E]
 
 
 # ---- the pool as a value ------------------------------------------------------------------------------------------
-
-
-def entry_names(league: LeagueConfig, env: Env) -> tuple[str, ...]:
-    """The names of controllers 0 .. E: self, the bots, snapshot_0 .. snapshot_{K-1}.
-
-    Raises:
-      UserError: a bot that the game does not have.
-    """
-    return _names(league_bots(league, env), league.snapshots)
-
-
-def controller_names(config: Config, env: Env) -> tuple[str, ...]:
-    """The names of all controllers of a configuration, with a league or without, in the order of their numbers."""
-    slots = config.league.snapshots if config.league.opponents else 0
-    return _names(make_seats(config, env).bots, slots)
-
-
-def _names(bots: Sequence[str], slots: int) -> tuple[str, ...]:
-    return (SELF, *bots, *(f"snapshot_{slot}" for slot in range(slots)))
 
 
 def win_rates(pool: PoolState) -> jax.Array:
@@ -146,7 +126,6 @@ def add_snapshot(
         stale=pool.stale | entry,
         games=jnp.where(entry, 0.0, pool.games),
         score=jnp.where(entry, 0.0, pool.score),
-        evaluated=jnp.where(entry, -1.0, pool.evaluated),
         elo=jnp.where(entry, pool.elo[LEARNER] + lead, pool.elo),
     )
 
@@ -154,22 +133,6 @@ def add_snapshot(
 def redeal_all(pool: PoolState) -> PoolState:
     """Marks every game in progress to be replaced by a new one at the next update, e.g. after the pool was filled."""
     return pool.replace(stale=jnp.ones_like(pool.stale))
-
-
-def with_results(pool: PoolState, names: Sequence[str], results: Mapping[str, Any]) -> PoolState:
-    """Win rates from an evaluation, for `league.update_from: evaluation`; called on the host.
-
-    Args:
-      pool: of one seed, or of several with a leading axis [S].
-      names: of the controllers, see `entry_names`.
-      results: win rates, draws counting half, by name: a number, or [S]. Names that the pool lacks are left out, and
-        entries that are not named keep their rate.
-    """
-    evaluated = pool.evaluated
-    for name, rate in results.items():
-        if name in names:
-            evaluated = evaluated.at[..., names.index(name)].set(jnp.asarray(rate, jnp.float32))
-    return pool.replace(evaluated=evaluated)
 
 
 # ---- the pool at work ---------------------------------------------------------------------------------------------
@@ -196,8 +159,8 @@ class League(Seats):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of controllers 0 .. E, as `entry_names` gives them."""
-        return _names(self.bots, self.slots)
+        """The names of controllers 0 .. E: self, the bots, snapshot_0 .. snapshot_{K-1}."""
+        return (SELF, *self.bots, *(f"snapshot_{slot}" for slot in range(self.slots)))
 
     def init(self, params: Any) -> PoolState:
         """The pool before the first update, without snapshots; `params` are a network's."""
@@ -211,7 +174,6 @@ class League(Seats):
             stale=jnp.zeros(entries, bool),
             games=jnp.zeros(entries, jnp.float32),
             score=jnp.zeros(entries, jnp.float32),
-            evaluated=jnp.full(entries, -1.0, jnp.float32),
             elo=jnp.full(entries, FIRST_RATING, jnp.float32),
         )
 
@@ -231,14 +193,11 @@ class League(Seats):
     def wanted_shares(self, pool: PoolState) -> jax.Array:
         """Shares of the games by the weights, f32[1 + E]; they sum to 1."""
         league = self.config.league
-        rate = win_rates(pool)
-        if league.update_from == "evaluation":
-            rate = jnp.where(pool.evaluated >= 0.0, pool.evaluated, rate)
         tenth = self.config.num_updates / 10
         age = (jnp.max(pool.born, initial=-1) - pool.born).astype(jnp.float32) / tenth
         them = OpponentStats(
             relative=jnp.asarray(self.relative),
-            rate=rate[1:],
+            rate=win_rates(pool)[1:],
             lead=pool.elo[1:] - pool.elo[LEARNER],
             age=jnp.concatenate([jnp.zeros(len(self.bots)), age]),
         )
@@ -275,7 +234,7 @@ class League(Seats):
     def deal(self, key: Key, odds: jax.Array) -> jax.Array:
         """The controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
         uniform = jax.random.uniform(key, (1 + self.num_sides,))
-        entry = jnp.sum(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
+        entry = kernels.total(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
         learner = random_ranks(uniform[1:]) < self.config.league.learners
         return self.seated(jnp.where(learner, jnp.int8(LEARNER), entry))
 
@@ -298,7 +257,7 @@ class League(Seats):
         own = self.holders(controllers) == LEARNER
         returns = of_sides(returns, self.sides)
         ahead = compare(jnp.max(jnp.where(own, returns, -jnp.inf)), jnp.max(jnp.where(own, -jnp.inf, returns)))
-        entry = jnp.arange(len(self.names)) == jnp.max(controllers)
+        entry = np.arange(len(self.names)) == jnp.max(controllers)
         games = (over & entry).astype(jnp.float32)
         won = jnp.where(jnp.all(own), 0.5, 0.5 * (1.0 + ahead.astype(jnp.float32)))
         return Results(games=games, score=games * won, redealt=jnp.float32(0.0))
@@ -350,6 +309,8 @@ class League(Seats):
         if not self.slots or not self.config.league.snapshot_every:
             return pool
         due = self.due(pool, number)
+        if kernels.on_gpu():  # a branch waits for the host
+            return select(jnp.asarray(due), add_snapshot(pool, params, number), pool)
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
     def metrics(self, pool: PoolState, results: Results) -> Metrics:

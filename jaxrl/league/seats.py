@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.league.config import SeatMix
+from jaxrl.league.config import SELF, SeatMix
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key, State
+from jaxrl_envs.shared import kernels
 
 LEARNER = 0
 Switch = Callable[[State, jax.Array, Key], jax.Array]
@@ -39,6 +40,11 @@ class Seats:
     sides: tuple[int, ...]
     bots: tuple[str, ...]
     switch: Switch | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all controllers, in the order of their numbers."""
+        return (SELF, *self.bots)
 
     @property
     def num_sides(self) -> int:
@@ -145,7 +151,7 @@ class MixedSeats(Seats):
         if not self.varied:
             return jnp.zeros(len(self.sides), jnp.int8)
         uniform = jax.random.uniform(key, (1 + 2 * sides,))
-        mix = jnp.sum(uniform[0] >= jnp.asarray(self.cumulative[:-1])).astype(jnp.int32)
+        mix = sum(((uniform[0] >= bound).astype(jnp.int32) for bound in self.cumulative[:-1]), jnp.int32(0))
         rank = random_ranks(uniform[1 : 1 + sides])
         count = jnp.asarray(self.num_choices)[mix]
         choice = jnp.minimum((uniform[1 + sides :] * count).astype(jnp.int32), count - 1)
@@ -156,7 +162,7 @@ class MixedSeats(Seats):
 def random_ranks(uniform: jax.Array) -> jax.Array:
     """A random permutation of 0 .. n - 1, i32[n], from uniform numbers f32[n], without a sort."""
     chex.assert_rank(uniform, 1)
-    return jnp.sum(uniform[None, :] < uniform[:, None], axis=1)
+    return kernels.total(uniform[None, :] < uniform[:, None])
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:

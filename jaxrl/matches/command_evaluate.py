@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from jaxrl.config import command_line as arguments
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.search import command_search
+from jaxrl_envs.shared.errors import UserError
 
 HELP = "play a run against every bot, or against another run"
 DEVICES = "cores"  # see `jaxrl.cli`
@@ -18,11 +19,13 @@ def add_options(parser: ArgumentParser) -> None:
     help = "another run, file, zoo:NAME or bot:NAME: paired on the same deals"
     arguments.completed(parser.add_argument("--against", metavar="RUN2", help=help), arguments.trained_names)
     help = "bots, searcher-200, zoo:NAME or policy files at the other seats (default: evaluate.opponents)"
-    parser.add_argument("--opponents", metavar="A,B", help=help)
-    parser.add_argument("--deals", type=arguments.whole, help="deals per opponent (default: evaluate.deals)")
-    parser.add_argument("--seed", type=arguments.seed, help=f"seed of the deals (default: {EVALUATION_SEED})")
+    parser.add_argument("--opponents", type=arguments.names, metavar="A,B", help=help)
+    parser.add_argument("--deals", type=arguments.deals, help="deals per opponent (default: evaluate.deals)")
+    help = f"seed of the deals (default: {EVALUATION_SEED})"
+    parser.add_argument("--seed", type=arguments.seed, default=EVALUATION_SEED, help=help)
     parser.add_argument(
         "--simulator",
+        default="",
         metavar="NAME",
         help="another program that plays the game: the same deals there too, side by side",
     )
@@ -31,6 +34,21 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl evaluate`."""
-    from jaxrl.matches import evaluate_policy
+    search = command_search.search_of(args)
+    for option in ("sampled", "simulator"):
+        if search is not None and getattr(args, option):
+            raise UserError(f"--{option} is of a policy that does not search: leave it or --search out.")
+    from jaxrl.matches.evaluate_policy import evaluate
+    from jaxrl.players.find import Lookup
 
-    return evaluate_policy.main(args)
+    evaluate(
+        args.candidate,
+        Lookup(args.config, args.overrides, args.checkpoint, args.sampled, args.allow),
+        opponents=args.opponents,
+        against=args.against,
+        deals=args.deals,
+        seed=args.seed,
+        simulator=args.simulator,
+        search=search,
+    )
+    return 0

@@ -18,6 +18,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl play`."""
-    from jaxrl.matches import play
+    from jaxrl.matches.play import play
+    from jaxrl.players.find import Lookup
 
-    return play.main(args)
+    lookup = Lookup(args.config, args.overrides, args.checkpoint, args.sampled, args.allow)
+    play(args.candidate, lookup, seat=args.seat, opponents=args.opponents, seed=args.seed)
+    return 0

@@ -20,26 +20,42 @@ class EvaluateConfig(Section):
     per_stage: ClassVar[bool] = True
     of_game: ClassVar[bool] = True
 
-    deals: int = option(400, "deals per opponent; and of a best response, as many others that choose it", minimum=2)
-    opponents: tuple[str, ...] = option((), "bots to play against, or searcher-200; empty: all bots of the game")
-    training_deals: int = option(64, "deals per opponent in the evaluations during training", minimum=2)
+    deals: int = option(400, "deals per opponent; for best responses, as many more to select one", minimum=2)
+    opponents: tuple[str, ...] = option((), "bots, or searchers such as searcher-200; empty: all bots of the game")
+    training_deals: int = option(64, "deals per opponent in evaluations during training", minimum=2)
     best_by: str = option(
         "return",
-        "what makes a checkpoint the best one, over all opponents: mean return, mean win rate, or the lowest win rate",
+        "score of the best checkpoint over all opponents: mean return, mean win rate, or lowest win rate",
         choices=("return", "mean_win_rate", "min_win_rate"),
     )
-    greedy: bool = option(True, "play the most probable action; false samples, where only a mixed policy is good")
-    average: bool = option(True, "play the average of the parameters where ppo.ema keeps one; false: those that learn")
+    greedy: bool = option(True, "play the most probable action; false: sample, where only a mixed policy is good")
+    beside: bool = option(
+        False, "evaluations during training in a process of their own, for which the training does not wait"
+    )
+    average: bool = option(
+        True, "play the averaged parameters where ppo.ema keeps them; false: the raw ones, to compare both"
+    )
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
 
-    @staticmethod
-    def check_opponents(names: tuple[str, ...], env: Any, path: str, *, searchers: bool) -> None:
-        """Raises UserError if the game has not all of these bots; names of searchers pass where they are allowed."""
-        check_bots(names, env, path, searchers=searchers)
+    def check(self, config: Any) -> None:
+        """Rejects a curriculum that would wait for evaluations made beside it."""
+        if self.beside and config.curriculum:
+            raise UserError(
+                "evaluate.beside does not go with a curriculum, whose stages depend on evaluations: set it to false."
+            )
+
+    def without_deployment(self) -> EvaluateConfig:
+        """Without the process that plays."""
+        return dataclasses.replace(self, beside=False)
 
     def check_game(self, config: Any, env: Any) -> None:
-        """Opponents that the game has, and a measure of quality that it allows."""
-        self.check_opponents(self.opponents, env, "evaluate.opponents", searchers=True)
+        """Rejects opponents that the game lacks, and scores that need two sides."""
+        if self.beside and env.host and env.game.remote:
+            raise UserError(
+                f"{config.env.id} is played by engines of other processes, which evaluate.beside would start a second "
+                "time: set it to false."
+            )
+        check_bots(self.opponents, env, "evaluate.opponents", searchers=True)
         if env.num_sides < 2 and (self.best_by != "return" or config.exploit.every):
             raise UserError(
                 f"{config.env.id} has one {env.side_name} only, so no side wins or exploits: "

@@ -58,6 +58,7 @@ class DuplicateDeals:
         max_steps: int = MAX_STEPS,
         search: bool = False,
         surprise: bool = False,
+        devices: Sequence[jax.Device] = (),
     ):
         """Compiles at the first call.
 
@@ -69,6 +70,7 @@ class DuplicateDeals:
           max_steps: steps after which a game is given up.
           search: whether a player has an `observe`: XLA cannot always compile searches with every optimisation.
           surprise: see `play_match`.
+          devices: that it runs on, if not on all.
 
         Attributes:
           compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
@@ -77,7 +79,7 @@ class DuplicateDeals:
         self._env, self._deals, self._seated, self._max_steps = env, deals, seated, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = distributed.devices(max(1, deals) if distributed.count() == 1 else None)
+        devices = devices or distributed.devices(max(1, deals) if distributed.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)

@@ -53,6 +53,7 @@ class Matchup:
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
         surprise: bool = False,
+        devices: Sequence[jax.Device] = (),
     ):
         """A matchup.
 
@@ -66,6 +67,7 @@ class Matchup:
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
           surprise: also measure the surprise of the candidate in every game, see `jaxrl.matches.match`.
+          devices: that games run on, if not on all.
         """
         self.env, self.candidate = env, candidate
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
@@ -77,7 +79,14 @@ class Matchup:
             return
         self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
         self._games = DuplicateDeals(
-            env, self.seated, deals=deals, lanes=lanes, max_steps=max_steps, search=whole, surprise=surprise
+            env,
+            self.seated,
+            deals=deals,
+            lanes=lanes,
+            max_steps=max_steps,
+            search=whole,
+            surprise=surprise,
+            devices=devices,
         )
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import re
 import secrets
@@ -20,7 +19,7 @@ from rich.text import Text
 
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
-from jaxrl.players.find import default_to_zoo, find_opponents, find_player
+from jaxrl.players.find import Lookup, default_to_zoo, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
 from jaxrl.players.spec import parse
 from jaxrl.runs.directory import enable_compilation_cache
@@ -28,7 +27,7 @@ from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env, State
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import UserError, printable
 
 WIDTH = 100  # columns at most
 SIMULATIONS = 200  # of the search that gives hints if no player can
@@ -155,14 +154,14 @@ class Sitting:
         self._screen.print()
 
     def _coloured(self, text: str) -> Text:
-        shown = Text(text)
+        shown = Text(printable(text))
         for pattern, style in self._env.colours.items():
             shown.highlight_regex(pattern, style)
         shown.highlight_regex(YOU, "bold")
         return shown
 
     def _problem(self, sentence: str) -> None:
-        self._screen.print(Text(sentence, "yellow"))
+        self._screen.print(Text(printable(sentence), "yellow"))
 
     def _help(self) -> None:
         hint = f"what {self._adviser.name} would do" if self._adviser else "no player here can give one"
@@ -193,7 +192,7 @@ class Sitting:
         said = ", ".join(
             option(a, self._env.action_name(a)) + ("" if odds is None else f" {100 * odds[a]:.0f} %") for a in likeliest
         )
-        self._screen.print(Text(f"{self._adviser.name} would choose {said}", "cyan"))
+        self._screen.print(Text(printable(f"{self._adviser.name} would choose {said}"), "cyan"))
 
 
 def make_screen() -> Console:
@@ -210,7 +209,7 @@ def option(action: int, name: str) -> str:
 
 def options(legal: dict[int, str]) -> Columns:
     """Legal actions in columns."""
-    cells = [Text(option(action, name)) for action, name in legal.items()]
+    cells = [Text(printable(option(action, name))) for action, name in legal.items()]
     for cell in cells:
         cell.highlight_regex(r"^\[\d+\]", "green")
     return Columns(cells, padding=(0, 2))
@@ -272,27 +271,37 @@ def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player 
     return search.player("a search", SearchParams(own=None))
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl play`."""
-    args.candidate = default_to_zoo(args.candidate)
-    candidate = find_player(args.candidate, args)
+def play(name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str] | None, seed: int | None) -> None:
+    """Plays a game at the terminal.
+
+    Args:
+      name: of the player at the other seats, see `find_player`.
+      lookup: how names are looked up.
+      seat: of the user.
+      opponents: who play at the other seats in its place, in turn.
+      seed: of the deal; None: a new one.
+
+    Raises:
+      UserError: a player is unknown, or the game cannot be played so.
+    """
+    name = default_to_zoo(name)
+    candidate = find_player(name, lookup)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)
     if env.simultaneous:
         raise UserError(f"{candidate.config.env.id} asks all seats at once: it cannot be played in a terminal.")
-    if not 0 <= args.seat < env.num_players:
-        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
-    pool = find_opponents(args.opponents.split(","), args, candidate) if args.opponents else candidate.players
+    if not 0 <= seat < env.num_players:
+        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {seat}.")
+    pool = find_opponents(opponents, lookup, candidate) if opponents else candidate.players
     others = [pool[i % len(pool)] for i in range(env.num_players)]
-    seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
-    name = parse(args.candidate).label
-    print(f"you are seat {args.seat} of {env.num_players} against {args.opponents or name}; deal {seed}")
-    partner = {i: " (your side)" if env.sides[i] == env.sides[args.seat] else "" for i in range(env.num_players)}
-    print(", ".join(f"seat {i}: {player.name}{partner[i]}" for i, player in enumerate(others) if i != args.seat))
+    seed = seed if seed is not None else secrets.randbelow(2**31)
+    against = ",".join(opponents) if opponents else parse(name).label
+    print(f"you are seat {seat} of {env.num_players} against {against}; deal {seed}")
+    partner = {i: " (your side)" if env.sides[i] == env.sides[seat] else "" for i in range(env.num_players)}
+    print(", ".join(f"seat {i}: {player.name}{partner[i]}" for i, player in enumerate(others) if i != seat))
     print("beside the options you can type help, hint, undo, rules or quit")
-    table = Sitting(env, args.seat, others, adviser=adviser_of(env, candidate.players[0], others))
+    table = Sitting(env, seat, others, adviser=adviser_of(env, candidate.players[0], others))
     try:
         table.play(jax.random.key(seed))
     except (EOFError, KeyboardInterrupt):
         print("\nyou left the table")
-    return 0

@@ -18,7 +18,7 @@ _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by ho
 _IN = {"seat": "in seat", "side": "on side"}
 _WIN = "win % (95 %)"
 WIDTH = 100  # columns that a table may take
-FEW, LINES = 12, 40  # columns that do not fit and are only named; lines of the table that more of them make
+FEW, LINES = 12, 60  # columns that do not fit and are only named; lines of the table that more of them make
 LONGEST_NAME = 20  # with two of them the wins, draws and losses fit
 
 
@@ -243,7 +243,8 @@ def format_side_by_side(row: Row, other: Row, names: tuple[str, str]) -> str:
 
 
 def align(cells: list[list[str]]) -> str:
-    """A Markdown table, head first, with columns padded for the terminal."""
+    """A Markdown table, head first, with columns padded for the terminal. A name with line breaks stays on its line."""
+    cells = [[cell.replace("\n", "\\n") for cell in row] for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")

@@ -8,6 +8,7 @@ abilities.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import flax.linen as nn
@@ -19,6 +20,8 @@ from jaxrl.networks.transformer import Block
 from jaxrl_envs.contract.env import Candidates
 
 CROWD = 5.0  # divisor of the sums over a zone: a typical number of entities
+EMBEDDING = 16  # width of the embedding of a kind, of which its features tell the most
+HEADS = 4  # attention heads, or as many as divide the width
 
 
 class CandidateScorer(nn.Module):
@@ -29,11 +32,8 @@ class CandidateScorer(nn.Module):
       vocabulary: number of kinds of things.
       dim: width of an entity and of an option.
       layers: dense layers of each encoder.
-      embedding: width of the learnt embedding of each kind, added to its features and initialised to 0, so that an
-        unseen kind is represented by its features alone; 0: no embedding.
       attention: self-attention layers over the entities, before pooling.
       together: attention layers over entities and options together, after those.
-      heads: attention heads; divides `dim`.
       context: width of the context; 0: twice `dim`.
       rows: whether the context also reads the entities row by row, so that their order matters.
       layer_norm: layer normalisation in dense layers (features differ in scale: life points, flags).
@@ -45,10 +45,8 @@ class CandidateScorer(nn.Module):
     vocabulary: int
     dim: int = 64
     layers: int = 2
-    embedding: int = 16
     attention: int = 0
     together: int = 0
-    heads: int = 4
     context: int = 0
     rows: bool = False
     layer_norm: bool = True
@@ -66,8 +64,8 @@ class CandidateScorer(nn.Module):
           remember: [..., H] -> [..., R], recurrent layers applied to the context before options are scored.
         """
         kinds = None
-        if self.embedding and self.vocabulary:
-            kinds = nn.Embed(self.vocabulary, self.embedding, embedding_init=nn.initializers.zeros, name="kinds")
+        if self.vocabulary:  # initialised to 0: an unseen kind is its features alone
+            kinds = nn.Embed(self.vocabulary, EMBEDDING, embedding_init=nn.initializers.zeros, name="kinds")
         things, choices = self._described(view, kinds)
         entities = self._dense(things, self.dim, "entity")
         entities = self._tied(entities, view.partners)
@@ -141,7 +139,7 @@ class CandidateScorer(nn.Module):
         here = jnp.ones(options.shape[:-1], bool) if view.option_mask is None else view.option_mask
         both, mask = jnp.concatenate([entities, options], axis=-2), jnp.concatenate([view.entity_mask, here], axis=-1)
         for index in range(self.together):
-            block = Block(self.heads, 2 * self.dim, 0.0, self.compute_dtype, name=f"together_{index}")
+            block = Block(math.gcd(HEADS, self.dim), 2 * self.dim, 0.0, self.compute_dtype, name=f"together_{index}")
             both = block(both, True, mask)
         both = nn.relu(nn.LayerNorm(dtype=dtype, name="norm_together")(both))
         count = entities.shape[-2]
@@ -152,7 +150,7 @@ class CandidateScorer(nn.Module):
         if not self.attention:
             return entities
         for index in range(self.attention):
-            block = Block(self.heads, 2 * self.dim, 0.0, self.compute_dtype, name=f"attention_{index}")
+            block = Block(math.gcd(HEADS, self.dim), 2 * self.dim, 0.0, self.compute_dtype, name=f"attention_{index}")
             entities = block(entities, True, mask)
         return nn.relu(nn.LayerNorm(dtype=jnp.dtype(self.compute_dtype), name="norm_attention")(entities))
 

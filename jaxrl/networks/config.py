@@ -18,10 +18,13 @@ class TransformerConfig:
     dim: int = option(64, "width of a card token", minimum=1)
     heads: int = option(4, "attention heads; must divide dim", minimum=1)
     layers: int = option(2, "transformer layers", minimum=1)
-    embedding: int = option(0, "width of the suit and rank embeddings, projected to dim; 0: dim itself", minimum=0)
-    feed_forward: int = option(0, "width of each layer's feed-forward part; 0: 2 * dim", minimum=0)
+    embedding: int = option(0, "width of suit and rank embeddings, projected to dim; 0: dim", minimum=0)
+    feed_forward: int = option(0, "width of the feed-forward layers; 0: 2 * dim", minimum=0)
     dropout: float = option(
-        0.0, "share set to 0 while learning; first ratios of an update are then not exactly 1", minimum=0.0, maximum=0.9
+        0.0,
+        "dropout rate while learning; the first probability ratios of an update are then not exactly 1",
+        minimum=0.0,
+        maximum=0.9,
     )
 
 
@@ -29,19 +32,13 @@ class TransformerConfig:
 class CandidatesConfig:
     """The network that scores options one by one (`network.kind: candidates`)."""
 
-    dim: int = option(64, "width of an entity and of an option; the context is twice as wide", minimum=1)
-    layers: int = option(2, "dense layers that read an entity, an option and the context", minimum=1)
-    embedding: int = option(
-        16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
-    )
-    attention: int = option(0, "attention layers in which entities look at each other first; 0: none", minimum=0)
-    together: int = option(
-        0, "attention layers in which entities and options look at each other after that; 0: none", minimum=0
-    )
-    heads: int = option(4, "attention heads; must divide dim", minimum=1)
-    context: int = option(0, "width of the layers that read the situation; 0: 2 * dim", minimum=0)
-    rows: bool = option(False, "the situation is also read row by row: which entity stands in which row matters")
-    layer_norm: bool = option(True, "layers are normalised; without, small networks are twice as fast on a CPU")
+    dim: int = option(64, "width of an entity and of an option", minimum=1)
+    layers: int = option(2, "dense layers in each encoder (entities, options, context)", minimum=1)
+    attention: int = option(0, "self-attention layers over entities", minimum=0)
+    together: int = option(0, "attention layers over entities and options together, after those", minimum=0)
+    context: int = option(0, "width of the context encoder; 0: 2 * dim", minimum=0)
+    rows: bool = option(False, "the context also reads the entities row by row, for games in which a row has a meaning")
+    layer_norm: bool = option(True, "layer normalisation; false makes small networks twice as fast on a CPU")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +47,11 @@ class RecurrentConfig:
 
     torso: str = option(
         "mlp",
-        "what reads an observation; configured as the network of that kind",
+        "network that encodes the observation, configured by its own keys",
         choices=("mlp", "transformer", "candidates"),
     )
-    cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
-    width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)
+    cell: str = option("lstm", "recurrent cell", choices=("lstm", "gru"))
+    width: int = option(256, "hidden units per layer and seat (an LSTM stores twice as many numbers)", minimum=1)
     layers: int = option(1, "recurrent layers", minimum=1)
 
 
@@ -66,7 +63,8 @@ class NetworkConfig(Section):
 
     kind: str = option(
         "mlp",
-        "encoder of the observation: mlp, transformer, candidates, recurrent, or package.module:Class, your own",
+        "mlp, transformer (over card tokens), candidates (scores options by their features), "
+        "recurrent (one of these with a memory), or package.module:Class of your own",
         pattern=rf"mlp|transformer|candidates|recurrent|{user_code.NAME}",
         words="mlp, transformer, candidates, recurrent or package.module:Class",
         runs=user_code.permissions,
@@ -74,21 +72,23 @@ class NetworkConfig(Section):
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option(
         "relu",
-        "mlp: non-linearity of the dense layers; tanh to compare with other libraries",
+        "mlp: activation function; tanh to compare with other libraries",
         choices=("relu", "tanh", "gelu", "silu"),
     )
     layer_norm: bool = option(
-        False, "mlp: every dense layer is normalised before its non-linearity (https://arxiv.org/abs/1607.06450)"
+        False, "mlp: layer normalisation before every activation (https://arxiv.org/abs/1607.06450)"
     )
     compute_dtype: str = option(
-        "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
+        "float32",
+        "precision of the torso, bfloat16 for GPUs; heads and loss stay float32",
+        choices=("float32", "bfloat16"),
     )
     normalize: bool = option(
-        False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
+        False, "normalise observations by their running mean and variance, e.g. physical quantities"
     )
-    transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
-    candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
-    recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
+    transformer: TransformerConfig = option(TransformerConfig(), "keys of kind transformer")
+    candidates: CandidatesConfig = option(CandidatesConfig(), "keys of kind candidates")
+    recurrent: RecurrentConfig = option(RecurrentConfig(), "keys of kind recurrent")
 
     @property
     def reader(self) -> tuple[str, str]:
@@ -96,7 +96,9 @@ class NetworkConfig(Section):
         return (self.recurrent.torso, "recurrent.torso") if self.kind == "recurrent" else (self.kind, "kind")
 
     def check(self, config: Any) -> None:
-        """Widths that the heads divide, and dense layers where they are to be normalised."""
+        """Rejects heads that do not divide the width, no dense layers, and layer_norm without dense layers."""
+        if self.reader[0] == "mlp" and not self.hidden:
+            raise UserError("network.hidden is empty: give the width of at least one dense layer, e.g. [256, 256].")
         if self.layer_norm and self.reader[0] in ("transformer", "candidates"):
             raise UserError(
                 f"network.layer_norm is for the dense layers of mlp, not for {self.reader[0]}: set it to false."
@@ -104,7 +106,7 @@ class NetworkConfig(Section):
         divides(self.transformer.dim, self.transformer.heads, "network.transformer.dim", "network.transformer.heads")
 
     def check_game(self, config: Any, env: Any) -> None:
-        """A game that describes what the network reads."""
+        """Rejects a network that reads what the game does not describe."""
         from jaxrl_envs.contract.env import Env  # here, because it imports jax, which reading a configuration does not
 
         reader, key = self.reader

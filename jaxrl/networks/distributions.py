@@ -10,6 +10,9 @@ from __future__ import annotations
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from jaxrl_envs.shared import kernels
 
 MASK_FILL = -1e9
 _WORD = 32
@@ -37,14 +40,14 @@ def pack_mask(mask: jax.Array) -> jax.Array:
     words = -(-num_actions // _WORD)
     padding = [(0, 0)] * (mask.ndim - 1) + [(0, words * _WORD - num_actions)]
     bits = jnp.pad(mask, padding).reshape(*mask.shape[:-1], words, _WORD).astype(jnp.uint32)
-    return jnp.sum(bits << jnp.arange(_WORD, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
+    return kernels.total(bits << np.arange(_WORD, dtype=np.uint32))
 
 
 def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
     """Unpacks words u32[..., W] into masks bool[..., A]; inverse of `pack_mask`."""
     chex.assert_type(words, jnp.uint32)
     chex.assert_axis_dimension(words, -1, -(-num_actions // _WORD))
-    bits = (words[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & jnp.uint32(1)
+    bits = (words[..., None] >> np.arange(_WORD, dtype=np.uint32)) & jnp.uint32(1)
     return (bits != 0).reshape(*words.shape[:-1], words.shape[-1] * _WORD)[..., :num_actions]
 
 
@@ -62,11 +65,15 @@ def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Arra
     chex.assert_type([logits, action], [float, int])
     shifted = logits - jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
     weights = jnp.exp(shifted)  # exactly 0 at illegal actions
-    total = jnp.sum(weights, axis=-1)
+    if kernels.on_gpu():  # one reduction; and the gradient of `take_along_axis` is a scatter
+        picked = jnp.where(np.arange(logits.shape[-1]) == action[..., None], shifted, 0.0)
+        total, weighted, chosen = jnp.sum(jnp.stack([weights, weights * shifted, picked]), axis=-1)
+    else:
+        total, weighted = jnp.sum(weights, axis=-1), jnp.sum(weights * shifted, axis=-1)
+        chosen = jnp.take_along_axis(shifted, action[..., None], axis=-1)[..., 0]
     log_total = jnp.log(total)
-    chosen = jnp.take_along_axis(shifted, action[..., None], axis=-1)[..., 0]
     # An illegal action contributes 0 * -1e9 = -0, which is finite and has a finite gradient.
-    return chosen - log_total, log_total - jnp.sum(weights * shifted, axis=-1) / total
+    return chosen - log_total, log_total - weighted / total
 
 
 def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
@@ -94,16 +101,16 @@ def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """
     chex.assert_shape(uniform, logits.shape[:-1])
     num_actions = logits.shape[-1]
-    index = jnp.arange(num_actions, dtype=jnp.int32)
+    index = np.arange(num_actions, dtype=np.int32)
     weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
     # A product with a triangle of ones is the cheapest cumulative sum on CPU and GPU for some hundred actions.
-    triangle = (index[:, None] <= index[None, :]).astype(jnp.float32)
-    cumulative = jnp.dot(weights, triangle, precision=jax.lax.Precision.HIGHEST)
+    cumulative = jnp.dot(weights, np.tri(num_actions, dtype=np.float32).T, precision=jax.lax.Precision.HIGHEST)
     possible = weights > 0.0
     beyond = possible & (cumulative > uniform[..., None] * cumulative[..., -1:])
-    first = jnp.min(jnp.where(beyond, index, num_actions), axis=-1)
-    last = jnp.max(jnp.where(possible, index, 0), axis=-1)
-    return jnp.minimum(first, last)
+    # The first action beyond, or else the last possible one: a single reduction.
+    rank = jnp.where(beyond, index, jnp.where(possible, 2 * num_actions - index, 2 * num_actions))
+    least = jnp.min(rank, axis=-1)
+    return jnp.where(least < num_actions, least, 2 * num_actions - least)
 
 
 def greedy(logits: jax.Array) -> jax.Array:

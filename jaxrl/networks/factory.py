@@ -62,7 +62,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
       UserError: `normalize` with a network that does not read plain features, or a user's network with wrong outputs.
     """
     built = _build(config.kind, config, env, heads.make)
-    module, encode = built.module, built.encode
+    module, encode = built.module, jax.jit(built.encode, inline=True)  # traced once, however often it is vmapped
     memory = built.memory or (lambda batch: ())
 
     @jax.jit  # one program instead of one for every operation of every layer
@@ -117,10 +117,8 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
             env.vocabulary,
             dim=part.dim,
             layers=part.layers,
-            embedding=part.embedding,
             attention=part.attention,
             together=part.together,
-            heads=part.heads,
             context=part.context,
             rows=part.rows,
             layer_norm=part.layer_norm,

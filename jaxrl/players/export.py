@@ -35,6 +35,8 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 _MAGIC = b"jaxrl policy 1\n"
+LARGEST = 1 << 31  # bytes of a file
+LONGEST_NAME = 255  # letters of the name of a policy, as of a folder
 _TOO_LARGE = 65_504.0  # the largest float16
 _FIELDS = {"name": str, "update": int, "env_version": str, "config": dict, "params": dict}
 
@@ -192,7 +194,7 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
         code that is not allowed.
     """
     try:
-        data = files.contents(path)
+        data = files.contents(path, LARGEST)
     except OSError as error:
         raise UserError(f"cannot read {os.fspath(path)}: {error.strerror}.") from error
     if not data.startswith(_MAGIC):
@@ -209,6 +211,10 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
             f"this is version {env.version}: train again or install the older one."
         )
     params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
+    if not all(
+        np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
+    ):
+        raise UserError(f"{os.fspath(path)} holds parameters that are not finite: export another checkpoint.")
     return ExportedPolicy(content["name"], config, env, content["update"], params)
 
 
@@ -232,6 +238,7 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
         content = serialization.msgpack_restore(body)
         wrong = [field for field, kind in _FIELDS.items() if not isinstance(content[field], kind)]
         jax.tree.structure(content["params"])  # of keys that can be sorted
+        wrong += ["name"] * (not content["name"].isprintable() or len(content["name"]) > LONGEST_NAME)
     except Exception as error:  # msgpack and NumPy raise many types of exceptions
         raise UserError(f"{label} is malformed ({type(error).__name__} while reading it): export it again.") from error
     if wrong:

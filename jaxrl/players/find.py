@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 from collections.abc import Collection, Sequence
@@ -64,13 +63,31 @@ class FoundPlayers:
         return mine == theirs
 
 
-def find_player(name: str, args: argparse.Namespace, like: FoundPlayers | None = None) -> FoundPlayers:
+@dataclasses.dataclass(frozen=True)
+class Lookup:
+    """How the names of players are looked up.
+
+    Attributes:
+      config: the configuration that names the game of a bot; None: the defaults.
+      overrides: of that configuration, or of the one that a player was trained with.
+      checkpoint: of a run that names none.
+      sampled: sample actions even if the configuration says greedy.
+      allow: what files may name, see `jaxrl.config.trust`.
+    """
+
+    config: str | None = None
+    overrides: Sequence[str] = ()
+    checkpoint: str = "newest"
+    sampled: bool = False
+    allow: Collection[str] = ()
+
+
+def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None = None) -> FoundPlayers:
     """The bot, run or policy file called `name`.
 
     Args:
       name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
-      args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
-        checkpoint, of a run that names none; sampled; allow, what files may name.
+      lookup: how names are looked up.
       like: players whose game it is going to play.
 
     Raises:
@@ -78,22 +95,22 @@ def find_player(name: str, args: argparse.Namespace, like: FoundPlayers | None =
     """
     spec = parse(name)
     if spec.kind == BOT:
-        config = like.config if like else configs.load(args.config, args.overrides, args.allow)
+        config = like.config if like else configs.load(lookup.config, lookup.overrides, lookup.allow)
         env = like.env if like else make_games(config).evaluation
         return FoundPlayers([scripted_player(env, spec.name)], config, env)
-    changes = () if like and not like.trained else args.overrides  # those of a bot name its game
-    found = _trained(spec, args.checkpoint, args.allow, changes, sampled=args.sampled, elsewhere=True)
+    changes = () if like and not like.trained else lookup.overrides  # those of a bot name its game
+    found = _trained(spec, lookup.checkpoint, lookup.allow, changes, sampled=lookup.sampled, elsewhere=True)
     if like and not found.can_join(like):
-        raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
+        raise UserError(f"run {name!r} plays another game than {like.name!r}: they cannot be compared.")
     return found
 
 
-def find_opponents(names: Sequence[str], args: argparse.Namespace, like: FoundPlayers) -> list[Player]:
+def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> list[Player]:
     """The bots, searchers, zoo policies and policy files with these names, where a bot needs no prefix; arguments and
     errors as for `find_player`."""
     known, env = like.env.bots, like.env
     return [
-        find_player(name, args, like).players[0]
+        find_player(name, lookup, like).players[0]
         if name not in known and _policy_file(parse(name))
         else scripted_player(env, parse(name).label)
         for name in names

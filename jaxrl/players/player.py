@@ -86,8 +86,8 @@ def bot_player(env: Env, name: str) -> Player:
     Raises:
       UserError: there is no such bot; the message names the nearest one.
     """
-    refuse_searcher(name, "here")
     if name not in env.bots:
+        refuse_searcher(name, "the name of a bot")
         raise UserError(f"there is no bot {name!r} in this game: {nearest(name, env.bots)}")
     bot = env.bots[name]
     return Player(name, lambda params, memory, state, key: (bot(state, key), memory), bot=name)

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jaxrl_envs.shared.errors import UserError, nearest
@@ -80,11 +80,11 @@ def refuse_searcher(name: str, where: str) -> None:
         )
 
 
-def check_bots(names: Iterable[str], env: Any, path: str, *, searchers: bool = False) -> None:
-    """Raises UserError if the game has not all of these bots; names of searchers pass where they are allowed."""
+def check_bots(names: Iterable[str], env: Any, path: str, *, searchers: bool = False, also: Sequence[str] = ()) -> None:
+    """Raises UserError if the game has not all of these bots; `also` and, where they are allowed, searchers pass."""
     for name in names:
-        if searchers and worlds_of(name) is not None:
+        if name in also or searchers and worlds_of(name) is not None:
             continue
         refuse_searcher(name, path)
         if name not in env.bots:
-            raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, env.bots)}")
+            raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, [*also, *env.bots])}")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from jaxrl.runs import status
 from jaxrl.runs.status import Status
-from jaxrl.text_tables import count, table
-from jaxrl_envs.shared.errors import printable
+from jaxrl.text_tables import count, duration, table
 
 HELP = "list the runs: how far they are, how well they play"
+DEVICES = "none"  # see `jaxrl.cli`
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -28,13 +28,15 @@ def main(args: argparse.Namespace) -> int:
 
 def listed(found: Sequence[Status]) -> str:
     """The table of some runs."""
-    return table(["run", "game", "algorithm", "steps", "state", "last evaluation"], [_line(each) for each in found])
+    head = ["run", "game", "algorithm", "steps", "state", "learned in", "last evaluation"]
+    return table(head, [_line(each) for each in found])
 
 
 def _line(run: Status) -> list[str]:
-    """Of one run: name, game, algorithm, steps, state, last evaluation."""
+    """Of one run: name, game, algorithm, steps, state, time of training, last evaluation."""
     done = f"{count(run.steps)} of {count(run.total_steps)}" if run.state != status.UNREADABLE else "?"
-    return [printable(run.name), printable(run.game), run.algorithm, done, run.state, evaluated(run)]
+    learned = "" if run.seconds is None else duration(run.seconds)
+    return [run.name, run.game, run.algorithm, done, run.state, learned, evaluated(run)]
 
 
 def evaluated(run: Status) -> str:

@@ -15,10 +15,11 @@ from jaxrl.config import command_line as arguments
 from jaxrl.runs import command_runs, status
 from jaxrl.runs.folder import find_folder
 from jaxrl.runs.status import Status
-from jaxrl.text_tables import count
-from jaxrl_envs.shared.errors import UserError, printable
+from jaxrl.text_tables import count, duration, milestone
+from jaxrl_envs.shared.errors import UserError
 
 HELP = "say what a run is doing or how it ended, or list all of them"
+DEVICES = "none"  # see `jaxrl.cli`
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         found = status.whole(find_folder(args.run, args.directory))
         if found.state == status.UNREADABLE:
             raise UserError(f"{Path(found.path) / 'config.yaml'} cannot be read: mend it, or restore it from a backup.")
-        shown = "\n".join(f"{word:<12}{' '.join(printable(line).splitlines())}" for word, line in _lines(found))
+        shown = "\n".join(f"{word:<12}{' '.join(line.splitlines())}" for word, line in _lines(found))
     else:
         found = [status.brief(run) for run in status.found_in(Path(args.directory).expanduser())]
         shown = command_runs.listed(found)
@@ -57,10 +58,19 @@ def _lines(run: Status) -> Iterator[tuple[str, str]]:
     if run.steps_per_second is not None:
         left = "" if run.seconds_left is None else f"; at that rate to {_moment(run.estimated_end)} without evaluations"
         yield "speed", f"{count(run.steps_per_second)} steps/s in the last window{left}"
+    if run.seconds is not None:
+        of_cpu = "" if run.cpu_seconds is None else f", {duration(run.cpu_seconds)} of the CPU"
+        yield "learned in", f"{duration(run.seconds)} of training{of_cpu}"
     if evaluation := command_runs.evaluated(run):
         yield "evaluation", evaluation
     if run.best is not None:
         yield "best", f"{run.best['best_by']} {run.best['score']:.4g} after {run.best['update']} updates"
+    for name, unit, scale in (("win_rate", " points", 100), ("return", "", 1)):
+        gains = [(run.gains.get(f"{name}_per_{of}"), of) for of in ("hour", "million_steps")]
+        if told := [f"{scale * gain:+.3g}{unit} per {of.replace('_', ' ')}" for gain, of in gains if gain is not None]:
+            yield "gains", f"{name.replace('_', ' ')} {', '.join(told)}"
+    for reached in run.milestones:
+        yield "milestone", milestone(reached)
     yield "checkpoint", _checkpoint(run)
     for each in run.ranks:
         word = f"rank {each['rank']}"

@@ -26,21 +26,26 @@ class RunConfig(Section):
         pattern=r"([A-Za-z0-9_][A-Za-z0-9._-]*)?",
         words="letters, digits, '.', '_' and '-' only, beginning with a letter, digit or '_'",
     )
-    directory: str = option("runs", "folder in which run directories are created")
-    seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)
-    seeds: int = option(1, "independent trainings side by side (seed, seed + 1, ...) in one program", minimum=1)
-    devices: int = option(0, "devices to spread the games over; 0: all local ones that divide the batch", minimum=0)
-    deterministic: bool = option(
-        False, "bit-identical repeats on GPUs too, to find a mistake (slower; on CPU always so)"
-    )
+    directory: str = option("runs", "folder that holds the run directories")
+    seed: int = option(0, "seed of all randomness in training", minimum=0, maximum=2**32 - 1)
+    seeds: int = option(1, "independent trainings (seed, seed + 1, ...), vmapped in one program", minimum=1)
+    devices: int = option(0, "devices to shard the games over; 0: all local ones that divide the batch", minimum=0)
+    deterministic: bool = option(False, "bit-identical repeats on a GPU, to find a fault (slower); on a CPU always so")
+    one_kernel: bool = option(False, "on a GPU, a step of all games is one kernel of ours; false: as XLA compiles it")
     cache_dir: str = option(
-        "~/.cache/jaxrl", "compiled programs, for a fast second start; empty: none", runs=user_code.path
+        "~/.cache/jaxrl",
+        "folder of compiled programs for fast later starts, e.g. on a local disk; empty: none",
+        runs=user_code.path,
     )
     log_level: str = option(
-        "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
+        "info",
+        "lowest level of events in the run's log.txt; debug to find a fault",
+        choices=("error", "warning", "info", "debug"),
     )
     log_format: str = option(
-        "text", "json: log.jsonl in its place, with time, rank, host and update as fields", choices=("text", "json")
+        "text",
+        "text (log.txt), or json (log.jsonl with time, rank, host and update) for log collectors",
+        choices=("text", "json"),
     )
 
     @property
@@ -49,7 +54,7 @@ class RunConfig(Section):
         return Path(self.directory).expanduser() / self.name
 
     def check(self, config: Any) -> None:
-        """Devices that divide the games, and seeds that fit 32 bits."""
+        """Rejects devices that do not divide the games, and seeds beyond 32 bits."""
         if self.devices:
             slots = max(1, config.league.snapshots)
             name = "run.devices * league.snapshots" if slots > 1 else "run.devices"
@@ -68,8 +73,8 @@ class MetricsConfig(Section):
 
     prometheus: int | str = option(
         "",
-        "serve the figures to Prometheus there while training: a port of this machine alone, or host:port (0.0.0.0: to "
-        "every machine in reach); each of several processes its own, at this port + its rank; empty: off",
+        "port (this machine only) or HOST:PORT (0.0.0.0: all machines) that serves metrics to "
+        "Prometheus; a process adds its rank to the port; empty: off",
         minimum=1,
         maximum=65535,
         pattern=r"(.*:[0-9]{1,5})?",

@@ -8,6 +8,8 @@ runs/<name>/config.yaml        the resolved configuration
             process.json       the process that trains it, or did last, and how that ended: `presence`
             evaluation.json    every evaluation table made of this run
             replays/<u>/       games of the newest evaluations during training, of the best one and of the final one
+            milestones.json    when evaluations during training first reached the win rates of `train.milestones`
+            beside/            of evaluations in a process of their own: `training.strength.beside`
             exploitability.json   what best responses win against it: `jaxrl exploit`
 """
 
@@ -17,6 +19,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
@@ -42,12 +45,18 @@ from jaxrl.runs.checkpoints.checkpoint import (
     check_stamp,
     params_hash,
     params_of,
+    stage_name,
 )
 from jaxrl.runs.folder import find_folder, next_command
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import to_tree
+
+CHECKPOINTS, BEST = "checkpoints", "best"  # folders of a run
+
+LOCK = ".lock"  # in every run that a command has begun
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,13 +105,18 @@ class RunDirectory:
         """Which checkpoint had the best evaluation during training."""
         return self.path / "best.json"
 
+    @property
+    def milestones_file(self) -> Path:
+        """The milestones (`train.milestones`) that evaluations during training have reached."""
+        return self.path / "milestones.json"
+
     def checkpoints(self, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
         """The newest training states, and those at multiples of `keep_every` updates."""
-        return CheckpointStore(self.path / "checkpoints", keep=keep, keep_every=keep_every)
+        return CheckpointStore(self.path / CHECKPOINTS, keep=keep, keep_every=keep_every)
 
     def best(self) -> CheckpointStore:
         """The training state with the best evaluation during training."""
-        return CheckpointStore(self.path / "best", keep=1)
+        return CheckpointStore(self.path / BEST, keep=1)
 
     def undo_best(self, update: int, digest: str) -> None:
         """Moves the best state aside if training will not reach it again.
@@ -127,7 +141,7 @@ class RunDirectory:
         Raises:
           UserError: another process is training this run.
         """
-        handle = files.open_lock(self.path / ".lock")
+        handle = files.open_lock(self.path / LOCK)
         try:
             files.lock(handle)
             if not os.fstat(handle.fileno()).st_nlink:
@@ -146,7 +160,7 @@ def new_run(config: Config) -> RunDirectory:
     A directory without any checkpoint, left by a start that failed, is used again: there is nothing in it to lose.
 
     Raises:
-      UserError: there is a run of that name, or the directory cannot be made.
+      UserError: there is a run of that name, or something else, or the directory cannot be made.
     """
     run = RunDirectory(config.run.path)
     if run.checkpoints().saved():
@@ -156,8 +170,13 @@ def new_run(config: Config) -> RunDirectory:
         )
     try:
         run.path.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in run.path.iterdir()}
     except OSError as error:
         raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
+    if run.config_file.name in names and not names & {LOCK, run.metrics_file.name}:
+        raise UserError(
+            f"{run.config_file} is of another program: choose another name with --name, or another run.directory."
+        )
     return run
 
 
@@ -242,6 +261,7 @@ def _drop_damaged(cache: Path) -> None:
     checked, begun = cache / ".checked", time.time() - 1.0  # what file systems write of it is coarse
     with contextlib.suppress(OSError):  # another user's folder, or a full disk
         since = checked.stat().st_mtime if checked.exists() else 0.0
+        since = since if since < time.time() else 0.0  # the clock was set back
         for entry in cache.glob("*-cache"):
             _drop_if_damaged(entry, since, decompress_executable)
         checked.touch()  # only now: a start that is killed has not looked at all of them
@@ -250,7 +270,7 @@ def _drop_damaged(cache: Path) -> None:
 
 def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], object]) -> None:
     with contextlib.suppress(OSError):  # as above, or gone
-        data = entry.read_bytes() if entry.stat().st_mtime >= since else None
+        data = files.contents(entry) if entry.stat().st_mtime >= since else None
         try:
             _ = data is None or decompress(data)
         except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
@@ -262,15 +282,9 @@ def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], ob
 
 def make_stamp(config: Config, env: Env, whole: Config | None = None) -> Stamp:
     """The stamp of checkpoints of a configuration; `whole` is the whole curriculum's, if `config` is a stage of one."""
-    text = json.dumps(configs.to_dict(whole or config), sort_keys=True)
+    text = json.dumps(to_tree(whole or config), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Stamp(config.env.id, env.version, dict(config.env.options), digest, config.run.seeds)
-
-
-def stage_name(host: Mapping[str, Any]) -> Any:
-    """The name of a checkpoint's stage in its record, or whatever stands there instead; None without a curriculum."""
-    record = host.get("curriculum")
-    return record.get("stage", record) if isinstance(record, dict) else record
 
 
 def stage_number(stages: Sequence[Stage], host: Mapping[str, Any]) -> int:
@@ -360,11 +374,9 @@ def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
     Raises:
       UserError: there is no such checkpoint (the message lists those there are), or it is damaged.
     """
-    if checkpoint == "newest":
-        return run.checkpoints().newest()
-    if checkpoint == "best":
-        return run.best().newest()
-    stores = [run.checkpoints(), run.best()]
+    stores = [CheckpointStore(run.path / folder) for folder in (CHECKPOINTS, BEST)]
+    if checkpoint in ("newest", "best"):
+        return stores[checkpoint == "best"].newest()
     found = [store for store in stores if checkpoint.isdigit() and int(checkpoint) in store.steps()]
     if not found:
         known = sorted({step for store in stores for step in store.steps()})
@@ -403,3 +415,12 @@ def read_json_list(path: Path) -> list[dict[str, Any]]:
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file, whole or not at all."""
     files.write(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def for_json(value: Any) -> Any:
+    """A tree of figures for JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: for_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -37,7 +37,6 @@ T = TypeVar("T")
 JAX_HEARTBEAT = 50  # seconds until jax itself aborts all processes, unless `Heartbeat` has said why before
 LONG = 24 * 3600 * 1000  # milliseconds to wait for another process; if it dies meanwhile, this one ends too
 USER_ERROR = 2  # exit code of a mistake of the user
-_TRANSPORT = ("gloo", "nccl", "rccl", "connection closed", "connection reset", "unavailable")
 
 
 class PeerFailed(SystemExit):
@@ -344,9 +343,9 @@ def exit_together(run: Callable[[], int]) -> int:
     except BaseException as error:
         if not _groups:
             raise
-        if any(word in str(error).lower() for word in _TRANSPORT):
-            time.sleep(SILENT + 4 * BEAT)  # a process has gone: the heartbeat says which, and ends this one
         if not isinstance(error, PeerFailed):
+            if not _groups[0].heartbeat.all_alive():  # a process has gone, whatever this error calls it
+                time.sleep(SILENT + 4 * BEAT)  # the heartbeat says which, and ends this process
             traceback.print_exception(error)
         code = USER_ERROR if isinstance(error, PeerFailed) else 1
     if _groups:

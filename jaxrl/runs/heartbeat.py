@@ -51,6 +51,15 @@ class Heartbeat(threading.Thread):
             if late:  # if process 0 hangs, all heartbeats stop, and it need not be the first that looks late
                 self._lost(0 if now - seen[0][1] > SILENT - 2 * BEAT else late[0])
 
+    def all_alive(self) -> bool:
+        """Waits for new heartbeats of all other processes, at most `4 * BEAT`; whether they have come."""
+        before, others = self._signs, set(range(self._count)) - {self._rank}
+        for _ in range(40):
+            if all(self._signs.get(other) != before.get(other) for other in others):
+                return True
+            time.sleep(BEAT / 10)
+        return False
+
     def _beat(self) -> None:
         """Sends heartbeats and fetches the others'.
 

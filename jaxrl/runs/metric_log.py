@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from jaxrl.runs import distributed
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metrics import Metric, join
 from jaxrl.runs.stopwatch import compile_seconds
+from jaxrl.text_tables import duration
 from jaxrl_envs.shared import files
 
 
@@ -91,16 +92,17 @@ class MetricsLogger:
     instead of killing a writer thread in silence.
     """
 
-    def __init__(self, directory: Path, *, resume: tuple[int, int] | None = None):
+    def __init__(self, directory: Path, *, resume: tuple[int, int] | None = None, pending: Collection[int] = ()):
         """Opens the files.
 
         Args:
           directory: of the run.
           resume: the (update, environment steps) to continue from; None for a new run.
+          pending: updates whose evaluations are still to be logged.
         """
         path = Path(directory) / "metrics.jsonl"
         if resume is not None and path.exists():
-            _truncate(path, resume[0])
+            _truncate(path, resume[0], pending)
         self._rows = path.open("a", encoding="utf-8")
         board = Path(directory) / "tensorboard"
         board.mkdir(parents=True, exist_ok=True)
@@ -131,27 +133,35 @@ class MetricsLogger:
         self._events.write_event(event)
 
 
-def make_logger(directory: Path, update: int, steps: int) -> MetricsLogger | None:
+def make_logger(directory: Path, update: int, steps: int, pending: Collection[int] = ()) -> MetricsLogger | None:
     """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
     if not distributed.is_rank0():
         return None
-    return MetricsLogger(directory, resume=(update, steps) if (directory / "metrics.jsonl").exists() else None)
+    resume = (update, steps) if (directory / "metrics.jsonl").exists() else None
+    return MetricsLogger(directory, resume=resume, pending=pending)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a last line cut short by a crash is left out."""
+    """The rows of a metrics.jsonl up to a line that is no row, such as a last one cut short by a crash."""
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in files.contents(path, 1 << 32).decode(errors="replace").splitlines():
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
             break
+        if not isinstance(row, dict):
+            break
+        rows.append(row)
     return rows
 
 
-def _truncate(path: Path, update: int) -> None:
-    """Drops the rows after `update`; a crash loses nothing."""
-    kept = [row for row in read_rows(path) if row["update"] <= update]
+def _truncate(path: Path, update: int, pending: Collection[int]) -> None:
+    """Drops the rows after `update`, and evaluations that are `pending`; a crash loses nothing."""
+
+    def again(row: Mapping[str, Any]) -> bool:
+        return row["update"] in pending and any(tag.startswith("eval/") for tag in row)
+
+    kept = [row for row in read_rows(path) if row["update"] <= update and not again(row)]
     files.write(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
 
@@ -202,6 +212,7 @@ class Progress:
             f"{human(steps)}/{human(self._total)} steps",
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
+            *(f"GPU {100 * share:.0f} %" for share in [metrics.get("time/gpu_utilisation")] if share is not None),
             *(f"{label} {_shown_number(shown.get(tag))}" for label, tag in self._headline.items()),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
@@ -216,13 +227,6 @@ def human(number: float) -> str:
         if abs(number) >= limit:
             return f"{number / limit:.3g}{unit}"
     return f"{number:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """3725 -> "1:02:05"."""
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def _shown_number(value: float | None) -> str:

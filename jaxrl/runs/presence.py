@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import threading
 import typing
 from collections.abc import Iterator
@@ -109,3 +110,8 @@ def iso(seconds: float) -> str:
 def _write(run: Path, found: Presence) -> None:
     with contextlib.suppress(OSError):  # a full disk: the training itself reports it
         files.write(run / FILE, (json.dumps(found._asdict()) + "\n").encode())
+
+
+def how_ended(code: int) -> str:
+    """The exit code of a process, negative for a signal, in words that follow its name."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"

@@ -28,6 +28,7 @@ LAST = 65535  # port
 NAMED = {  # figures with names of their own
     "time/queue_depth": "queue_depth",
     "time/engine_busy": "engine_utilisation",
+    "time/gpu_utilisation": "gpu_utilisation",
     "train/policy_lag": "policy_lag_updates",
 }
 HELP = {
@@ -38,6 +39,7 @@ HELP = {
     "policy_lag_updates": "Updates between the parameters that played and those that learnt, mean of the last call.",
     "parameter_age_seconds": "Seconds since the newest parameters were learnt; what plays may lag behind them.",
     "engine_utilisation": "Share of the time that the engine threads of all games have worked, in the last call.",
+    "gpu_utilisation": "Share of the time that kernels ran on the GPUs of the process, as the driver measured it last.",
     "scalar": "Figures of the last call of the training by their TensorBoard tag.",
     "game_duration_seconds": "How long games took, on engine processes and workers alike.",
     "games_started": "Games begun on engine processes, of evaluations too.",

@@ -20,6 +20,7 @@ from jaxrl import config as configs
 from jaxrl.config import Config, presets
 from jaxrl.runs import presence
 from jaxrl.runs.checkpoints import record as checkpoint_record
+from jaxrl.runs.checkpoints import state as checkpoint_state
 from jaxrl.runs.folder import next_command
 from jaxrl.runs.logs import files as log_files
 from jaxrl_envs.shared import files
@@ -27,6 +28,7 @@ from jaxrl_envs.shared.errors import UserError
 
 TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
 SHOWN = 5  # warnings
+GAINED = ("win_rate", "return")  # whose gains are told
 UNREADABLE = "config.yaml cannot be read"
 # What reading a file of a stranger, or of a process that was killed, may raise.
 UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -47,6 +49,10 @@ class Status:
       steps_per_second: of all seeds, in the window of the last figures.
       seconds_left, estimated_end: at that rate; evaluations are not counted.
       last_figures: when they were written.
+      seconds, cpu_seconds: of training so far.
+      gains: since the first evaluation: win_rate and return, each _per_hour and _per_million_steps.
+      milestones: that evaluations have reached (`train.milestones`): opponent, win_rate, update, steps, seconds and
+        cpu_seconds.
       evaluation: the newest: update, and win_rate or return.
       best: the best during training: update, best_by and score.
       checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
@@ -71,6 +77,10 @@ class Status:
     seconds_left: float | None = None
     estimated_end: str = ""
     last_figures: str = ""
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    gains: dict[str, float] = dataclasses.field(default_factory=dict)
+    milestones: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     evaluation: dict[str, Any] | None = None
     best: dict[str, Any] | None = None
     checkpoint: dict[str, Any] | None = None
@@ -112,7 +122,7 @@ def brief(run: Path) -> Status:
         update=max((row["update"] for row in rows), default=0),
         updates=updates,
         steps=max((row["steps"] for row in rows), default=0),
-        total_steps=config.train.total_steps,
+        total_steps=updates * config.batch_size,
         evaluation=_newer(evaluation, rows),
         **_pace(run, config, rows, state),
     )
@@ -122,7 +132,7 @@ def glance(run: Path) -> Status:
     """`brief`, the best evaluation and the logs; of checkpoints nothing is read."""
     found = brief(run)
     ranks, events = _logs(run, found.process)
-    return dataclasses.replace(found, best=_best(run), ranks=ranks, events=events)
+    return dataclasses.replace(found, best=_best(run), milestones=_milestones(run), ranks=ranks, events=events)
 
 
 def whole(run: Path) -> Status:
@@ -152,8 +162,10 @@ def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: in
     saved = _saved(run)
     if saved and (run / "imitation.json").exists():
         return "imitated"
+    if saved and who is not None and who.how == presence.FINISHED:  # by `train.stop` it may be before its last update
+        return presence.FINISHED
     done = bool(saved) and saved[0] >= updates
-    if done and (who is None or who.how == presence.FINISHED or evaluated >= saved[0]):
+    if done and (who is None or evaluated >= saved[0]):
         return presence.FINISHED
     if who is not None and not who.ended:
         return "lost"
@@ -188,7 +200,7 @@ def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> 
 def _pace_of(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
     written = (run / "metrics.jsonl").stat().st_mtime
     rates = [rate for row in rows if isinstance(rate := row.get("time/fps"), float) and 0 < rate < math.inf]
-    found: dict[str, Any] = {"last_figures": presence.iso(written)}
+    found = {"last_figures": presence.iso(written)} | _learned(rows)
     if not rates:
         return found
     updates = max(config.num_updates - max(row["update"] for row in rows), 0)
@@ -197,6 +209,16 @@ def _pace_of(run: Path, config: Config, rows: list[dict[str, Any]], state: str) 
     if state == "training" and left < 1e9:
         found |= {"seconds_left": left, "estimated_end": presence.iso(time.time() + left)}
     return found
+
+
+def _learned(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The time of training so far, and what it has gained, from the newest rows that say so."""
+    newest: dict[str, float] = {}
+    for row in rows:
+        newest |= {tag: value for tag, value in row.items() if isinstance(value, float) and math.isfinite(value)}
+    tags = [f"time/{name}_per_hour" for name in GAINED] + [f"eval/{name}_per_million_steps" for name in GAINED]
+    gains = {tag.partition("/")[2]: newest[tag] for tag in tags if tag in newest}
+    return {"seconds": newest.get("time/time_elapsed"), "cpu_seconds": newest.get("time/cpu_seconds"), "gains": gains}
 
 
 def _evaluation(run: Path) -> dict[str, Any] | None:
@@ -229,6 +251,16 @@ def _best(run: Path) -> dict[str, Any] | None:
         return None
 
 
+def _milestones(run: Path) -> list[dict[str, Any]]:
+    """The milestones of a run, in the order in which they were reached."""
+    try:
+        found = json.loads(files.contents(run / "milestones.json"))
+        numbers = ("win_rate", "update", "steps", "seconds", "cpu_seconds")
+        return [{"opponent": str(one["opponent"])} | {key: _finite(one[key]) for key in numbers} for one in found]
+    except UNSOUND:
+        return []
+
+
 def _finite(value: Any) -> float:
     """Reads a number; raises ValueError if it is not finite."""
     if not math.isfinite(number := float(value)):
@@ -243,11 +275,13 @@ def _newest_intact(run: Path) -> dict[str, Any] | None:
     for step in _saved(run):
         place = run / "checkpoints" / str(step)
         try:
-            checkpoint_record.check_files(place, step)
+            checkpoint_state.check_files(place, step)
             size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
         except checkpoint_record.Damaged:
             if os.path.exists(place):  # newer ones have not taken its place meanwhile
                 damaged.append(step)
+        except checkpoint_state.TooLarge:
+            unread[str(step)] = "needs more memory than is free"
         except UserError:
             unread[str(step)] = "of a newer version of jaxrl"
         except OSError as error:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from jaxrl.config import command_line
-from jaxrl.search.settings import BELIEFS, OBJECTIVES, PLANNERS, SearchSettings
+from jaxrl.search.settings import BELIEFS, LEARNED, OBJECTIVES, PLANNERS, SELF, SearchRequest, SearchSettings
+from jaxrl_envs.shared.errors import UserError
+
+SETTINGS = {  # of `SearchSettings` -> of the command line
+    **{name: f"search_{name}" for name in ("planner", "objective", "prior", "depth", "belief", "kl")},
+    **{name: name for name in ("worlds", "particles")},
+}
+SELF_DOUBT, SELF_PRIOR = 0.25, 0.05  # the policy itself is an inaccurate opponent model, so it counts for less
 
 
 def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
@@ -56,7 +64,7 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
     parser.add_argument(
         "--search-belief",
         choices=BELIEFS,
-        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
+        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief) "
         f"(default: {known.belief})",
     )
     help = "draw the move near the policy, within NATS of KL divergence (default: play the best)"
@@ -64,3 +72,23 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
     parser.add_argument(
         "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"
     )
+
+
+def search_of(args: Namespace) -> SearchRequest | None:
+    """The search that the options describe; None without --search.
+
+    Raises:
+      UserError: an option describes a search without --search, or is out of its range.
+    """
+    if args.search is None:
+        for name in ("search_model", "search_rollouts", *SETTINGS.values()):
+            if getattr(args, name) is not None:
+                raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
+        return None
+    if args.search_belief == LEARNED and args.particles:
+        raise UserError("--particles are kept by a uniform belief: leave them or --search-belief learned out.")
+    model = args.search_model or SELF
+    unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model == SELF else {}
+    given = {key: value for key, name in SETTINGS.items() if (value := getattr(args, name)) is not None}
+    settings = SearchSettings(simulations=args.search, **(unsure | given))
+    return SearchRequest(settings, model, args.search_rollouts or SELF)

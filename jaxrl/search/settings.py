@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from jaxrl_envs.shared.errors import UserError
 
@@ -11,6 +12,7 @@ OBJECTIVES = ("return", "wins", "standing")
 LEARNED = "learned"
 BELIEFS = ("uniform", LEARNED)
 FEWEST_SIMULATIONS = 4
+SELF = "self"  # the policy itself as the opponent model, or in simulated games
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,3 +81,17 @@ class SearchSettings:
                 raise UserError(f"the {name} of a search must be at least 0, got {getattr(self, name)}.")
         if not 0.0 <= self.doubt <= 1.0:
             raise UserError(f"the doubt of a search must be between 0 and 1, got {self.doubt}.")
+
+
+class SearchRequest(NamedTuple):
+    """A search as a user asks for it.
+
+    Attributes:
+      settings: of the search.
+      model: the opponent model: self, opponent, types or bot:NAME.
+      rollouts: the policy of the searching seat in simulated games: self or bot:NAME.
+    """
+
+    settings: SearchSettings
+    model: str = SELF
+    rollouts: str = SELF

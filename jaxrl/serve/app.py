@@ -15,11 +15,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.driving import routes as driving
+from jaxrl.serve.gate import Gate
 from jaxrl.serve.guard import Guard
 from jaxrl.serve.replays import routes as replays
 from jaxrl.serve.runs import routes as runs
-from jaxrl.serve.server import STATIC, Server
+from jaxrl.serve.server import STATIC, Server, in_address
 from jaxrl.serve.tables import routes as tables
 from jaxrl_envs.shared.errors import UserError
 
@@ -34,15 +36,17 @@ def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
       server: the settings and what all pages share.
       tell: called with the address to open in a browser once it listens.
     """
+    gate = Gate(server.settings.connections)
     config = uvicorn.Config(
-        make_app(server),
+        make_app(server, gate),
         host=server.settings.host,
         port=server.settings.port,
-        log_level="warning",
+        log_level="error",  # a stranger fills no log with what is no request
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        ws="websockets-sansio",
+        use_colors=False,
+        **gate.protocols(),
         ws_max_size=FRAME,
         ws_ping_interval=20.0,
         ws_ping_timeout=20.0,
@@ -67,12 +71,12 @@ class _Server(uvicorn.Server):
 
 def _announce(server: Server, tell: Callable[..., None], port: int) -> None:
     host, token = server.settings.host, server.settings.token
-    shown = f"[{host}]" if ":" in host else host
-    tell(f"open http://{shown}:{port}/" + (f"?token={token}" if token else ""), flush=True)
+    tell(f"open http://{in_address(host)}:{port}/" + (f"?token={token}" if token else ""), flush=True)
 
 
-def make_app(server: Server) -> Starlette:
-    """Makes the application; a `UserError` of any route is answered as {"error": sentence} with status 400."""
+def make_app(server: Server, gate: Gate) -> Starlette:
+    """Makes the application; a `UserError` of any route is answered as {"error": sentence} with status 400, an
+    `OSError` (a full disk, for instance) with status 507."""
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
@@ -88,11 +92,17 @@ def make_app(server: Server) -> Starlette:
             *(route for room in ROOMS for route in room.routes(server)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[Middleware(Guard, settings=server.settings, guests=server.guests)],
-        exception_handlers={UserError: _refuse},
+        middleware=[Middleware(Guard, settings=server.settings, guests=server.guests, gate=gate)],
+        exception_handlers={UserError: _refuse, OSError: _give_up},
         lifespan=life,
     )
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=400)
+
+
+async def _give_up(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return JSONResponse({"error": f"the server's disk refuses: {error.strerror or error}."}, status_code=507)

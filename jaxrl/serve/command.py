@@ -24,6 +24,7 @@ PACKAGES = ("starlette", "uvicorn", "websockets")
 TOKEN = 16  # bytes
 
 
+RUNS = "runs"  # by default
 HELP = "open a web page to play, watch, and look at runs and replays"
 
 
@@ -36,7 +37,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="what your browser must show; guests have others (default: a new one; none on a loopback address)",
     )
     parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: .tables in --runs)")
-    parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are (default: runs)")
+    parser.add_argument("--runs", default=RUNS, metavar="DIR", help="where runs are (default: runs)")
     parser.add_argument("--replays", nargs="*", default=[], metavar="DIR", help="more folders with recorded games")
     help = "also offer this game: pgx:connect_four, my_file:MyGame; repeatable"
     parser.add_argument("--game", action="append", default=[], metavar="ID", help=help)
@@ -73,6 +74,13 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_folders(args: argparse.Namespace) -> None:
+    """Raises UserError if a folder that the command line names does not exist; the default of --runs may be made."""
+    for option, folder in [("--runs", args.runs), *(("--replays", folder) for folder in args.replays)]:
+        if folder != RUNS and not Path(folder).expanduser().is_dir():
+            raise UserError(f"{option}: there is no folder {folder}: check the path.")
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,18 +99,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def settings_of(args: argparse.Namespace) -> ServerSettings:
     """The server's settings from the command line. Raises UserError: the host is not an address."""
-    from jaxrl.serve.server import ServerSettings
+    from jaxrl.serve.server import ServerSettings, in_address
 
     try:
-        loopback = args.host == "localhost" or ipaddress.ip_address(args.host).is_loopback
+        address = ipaddress.ip_address("127.0.0.1" if args.host == "localhost" else args.host)
     except ValueError:
         raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
+    _check_folders(args)
     defaults = configs.load(None, [])
     return ServerSettings(
-        host=args.host,
+        host=args.host if args.host == "localhost" else str(address),
         port=args.port,
-        token=args.token or ("" if loopback else secrets.token_urlsafe(TOKEN)),
-        names=ServerSettings.names if loopback else frozenset(),
+        token=args.token or ("" if address.is_loopback else secrets.token_urlsafe(TOKEN)),
+        names=ServerSettings.names | {in_address(str(address))} if address.is_loopback else frozenset(),
         folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
         runs=Path(args.runs).expanduser(),
         replays=(Path(args.runs), *map(Path, args.replays)),

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 RATE, BURST = 20.0, 60.0  # messages a second that are read, and at once
 SLOW = 10.0  # seconds that one message may take to be sent
 NOTES = 20  # that wait at most
-PATIENCE = 10.0  # seconds for the first message
+PATIENCE = 5.0  # seconds for the first message
 
 
 class Connection:
@@ -115,7 +115,9 @@ async def serve_connection(
     await socket.accept()
     try:
         first = await asyncio.wait_for(connection.read(), PATIENCE)
-        greet(connection, first or {})
+        if first is None:
+            raise ValueError("the first message must be a JSON object")
+        greet(connection, first)
     except (TimeoutError, WebSocketDisconnect):
         return await connection.close(1008, "say hello first")
     except ValueError as error:

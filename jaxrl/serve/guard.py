@@ -9,6 +9,7 @@ something, and every socket, must come from a page of this server (`Origin`).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,15 +17,16 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jaxrl.serve.gate import LINE, STALLED, Gate, Inbound
 from jaxrl.serve.server import GUEST, LARGER, LARGEST, ServerSettings
 from jaxrl.serve.tables.invite_tokens import InviteTokens, table_of
 
 COOKIE = "jaxrl"  # of the owner; of a guest with the name of the table behind it
 STAYS = 30 * 86400  # seconds that a browser keeps one
 STATIC = "/static/"  # what every page is made of
-POLICY = (  # SVG drawings carry attributes of style; scripts come from here alone
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; "
-    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+POLICY = (  # nothing inline, nothing from elsewhere: scripts set styles through their objects
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": POLICY,
@@ -39,9 +41,9 @@ SAFE = ("GET", "HEAD")
 class Guard:
     """ASGI middleware that every request and websocket passes."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, guests: InviteTokens):
+    def __init__(self, app: ASGIApp, settings: ServerSettings, guests: InviteTokens, gate: Gate):
         """Wraps `app`; for the settings see `jaxrl.serve.server.ServerSettings`."""
-        self._app, self._settings, self._guests, self._open = app, settings, guests, 0
+        self._app, self._settings, self._guests, self._gate = app, settings, guests, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or answers it with a refusal."""
@@ -50,13 +52,27 @@ class Guard:
         refusal = self._refusal(scope)
         if refusal is not None:
             return await _close(scope, receive, send, refusal)
-        if self._open >= self._settings.connections:
+        line = scope.get("state", {}).get(LINE)
+        place = self._gate.take(line, bool(scope.get(GUEST)), table_of(scope["path"]))
+        if place is None:
             return await _close(scope, receive, send, PlainTextResponse("the server is full: try again", 503))
-        self._open += 1
         try:
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, _with_headers(self._in_time(send, line)))
         finally:
-            self._open -= 1
+            self._gate.give(place)
+
+    def _in_time(self, send: Send, line: Inbound | None) -> Send:
+        """Aborts a connection whose browser does not take what it asked for."""
+
+        async def sending(message: Message) -> None:
+            try:
+                async with asyncio.timeout(STALLED):
+                    await send(message)
+            except TimeoutError:
+                if line is not None:
+                    self._gate.abort(line)
+
+        return sending
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)

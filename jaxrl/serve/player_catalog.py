@@ -6,7 +6,6 @@ all tables, with their compiled programs.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import functools
@@ -25,7 +24,7 @@ from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
 from jaxrl.players.export import load_policy
-from jaxrl.players.find import find_player
+from jaxrl.players.find import Lookup, find_player
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
 from jaxrl.runs.directory import RunDirectory
@@ -85,11 +84,11 @@ class PlayerCatalog:
     def context(self, game: str, options: Mapping[str, Any]) -> GameContext:
         """The game with these options. Raises UserError: it is not offered, or has no such options."""
         if game not in self.games:
-            raise UserError(f"this server does not offer the game {game!r}.")
+            raise UserError(f"this server does not offer the game {game[:60]!r}.")
         known = offered_options(game)
         for name, value in options.items():
             if name not in known:
-                raise UserError(f"{game} has no option {name!r} that can be chosen here.")
+                raise UserError(f"{game} has no option {name[:60]!r} that can be chosen here.")
             if not isinstance(value, (bool, int, float, str)) or isinstance(value, str) and name not in _literals(game):
                 raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
             if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
@@ -118,7 +117,7 @@ class PlayerCatalog:
 
     def _view(self, game: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if game not in self.games:
-            raise UserError(f"this server does not offer the game {game!r}.")
+            raise UserError(f"this server does not offer the game {game[:60]!r}.")
         free, known = self._context(game, {}).env.free_options, registry.options_of(game)
         wanted = {name: each for name, each in options.items() if name in known and name not in free}
         return {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
@@ -232,8 +231,7 @@ class PlayerCatalog:
         if not self._is_run(spec):
             raise UserError(f"there is no player {spec.text[:60]!r} here.")
         checkpoint = spec.checkpoint or "newest"
-        asked = argparse.Namespace(checkpoint=checkpoint, overrides=[], sampled=False, allow=self._allow)
-        found = find_player(str(self._runs / spec.name), asked)
+        found = find_player(str(self._runs / spec.name), Lookup(checkpoint=checkpoint, allow=self._allow))
         return spec.text.removeprefix(RUN), found.config, found.env, found.players[0]
 
     def fits(self, context: GameContext, spec: str) -> bool:

@@ -22,6 +22,7 @@ from jaxrl_envs.shared.errors import UserError
 STATIC = Path(__file__).resolve().parent / "static"
 THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
 GUEST = "jaxrl.guest"  # in the scope of a request: whether it may see one table alone, see `jaxrl.serve.guard`
+PATIENCE, SLOWEST = 10.0, 1 << 17  # seconds for a request's body, and bytes a second of a long one
 LARGEST = 1 << 16  # bytes of a request's body
 LARGER = {"/replays/bring": 1 << 24}  # by path
 
@@ -101,6 +102,11 @@ class Server:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
+def in_address(host: str) -> str:
+    """A host as it stands in the address of a page."""
+    return f"[{host}]" if ":" in host else host
+
+
 def page(module: str, title: str = "", *, look: bool = False, wide: bool = False) -> Callable[[Request], Any]:
     """Makes an endpoint that answers with a page: `static/shell.html`, filled in.
 
@@ -123,13 +129,25 @@ def page(module: str, title: str = "", *, look: bool = False, wide: bool = False
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object in a request's body. Raises UserError: it is too long or not an object."""
-    text = b""
-    async for chunk in request.stream():
-        text += chunk
-        if len(text) > LARGEST:
-            raise UserError(f"a request may bring {LARGEST} bytes at most.")
+    """The JSON object in a request's body. Raises UserError: it is too long, too slow, or not an object."""
+    text = await bytes_of(request, LARGEST)
+    if len(text) > LARGEST:
+        raise UserError(f"a request may bring {LARGEST} bytes at most.")
     found = files.parse(text.decode("utf-8", "replace"), "the request", json_text=True)
     if not isinstance(found, dict):
         raise UserError("the request must bring a JSON object.")
     return found
+
+
+async def bytes_of(request: Request, most: int) -> bytes:
+    """A request's body; of a longer one a little more than `most` bytes. Raises UserError: it comes too slowly."""
+    data = bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE + most / SLOWEST):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > most:
+                    break
+    except TimeoutError:
+        raise UserError("the request came too slowly.") from None
+    return bytes(data)

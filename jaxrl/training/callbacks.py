@@ -4,8 +4,9 @@
     jaxrl.train(config, callbacks=[mine])     # in a program, where it is an object
 
 They are called on the host, between two calls of the compiled program, in the first process if there are several, and
-change nothing of the training: the run is the same with them and without. One that raises stops the training, which is
-saved as if it had been interrupted.
+change nothing of the training: the run is the same with them and without. One that sets `self.stop = True` ends it
+there, as if its last update were done. One that raises stops the training, which is saved as if it had been
+interrupted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ class RunFacts(NamedTuple):
 
 
 class Callback:
-    """Told how a training goes; a subclass overrides what it wants to hear. Who is named is made without arguments."""
+    """Told how a training goes; a subclass overrides what it wants to hear. Who is named is made without arguments.
+
+    Attributes:
+      stop: set to True, the training ends as if its last update were done; `jaxrl resume` goes on all the same.
+    """
+
+    stop = False
 
     def on_start(self, run: RunFacts) -> None:
         """The training begins, or goes on."""
@@ -74,6 +81,11 @@ class Callbacks:
         """Whether one has raised, and `check` has not told it yet."""
         return self._failure is not None
 
+    @property
+    def over(self) -> str:
+        """Why the training is to end: a callback has asked for it; empty otherwise."""
+        return next((f"callback {name!r} has asked for it" for name, each in self._each.items() if each.stop), "")
+
     def start(self, run: RunFacts, store: CheckpointStore) -> None:
         """The run begins; checkpoints that there are already are old news.
 
@@ -88,8 +100,9 @@ class Callbacks:
             raise failure
 
     def metrics(self, step: int, row: Mapping[str, float]) -> None:
-        """A line of the logs."""
-        self._tell("on_metrics", step, MappingProxyType(dict(row)))
+        """A line of the logs; before `start` it is one that they were told of, as a rule."""
+        if self._started:
+            self._tell("on_metrics", step, MappingProxyType(dict(row)))
 
     def checkpoints(self, store: CheckpointStore) -> None:
         """Tells of those that have been completed since the last time; while none is being written."""

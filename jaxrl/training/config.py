@@ -10,12 +10,35 @@ from typing import Any
 from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
 from jaxrl.players.spec import split_checkpoint
 from jaxrl_envs.shared import user_code
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
 
 FOLLOWS = "follows train.total_steps if not given"  # see `FOLLOWING`; the defaults here fit the default length
+MEAN = ""  # the mean over the opponents, among their names
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
+
+
+@dataclasses.dataclass(frozen=True)
+class StopRules:
+    """When a training ends before its last update; the first rule that holds counts."""
+
+    plateau: int = option(0, "evaluations during training in a row without a better one (evaluate.best_by)", minimum=0)
+    win_rate: float | dict[str, float] = option(
+        0.0,
+        "win rate of an evaluation during training, mean over opponents, or of each that is named, e.g. {hard: 0.7}",
+        minimum=0.0,
+        maximum=1.0,
+        words="a number from 0 to 1, or a mapping from opponents to such numbers",
+    )
+    minutes: float = option(0.0, "minutes of training (time/time_elapsed: without evaluations)", minimum=0.0)
+    cpu_minutes: float = option(0.0, "the same of the CPU, over its cores (time/cpu_seconds)", minimum=0.0)
+
+    @property
+    def by_opponent(self) -> dict[str, float]:
+        """Win rates by opponent; that of the mean over opponents by the name `MEAN`."""
+        rates = self.win_rate if isinstance(self.win_rate, dict) else {MEAN: self.win_rate}
+        return {name: rate for name, rate in rates.items() if rate}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,29 +47,37 @@ class TrainConfig(Section):
 
     algorithm: str = option(
         DEFAULT_ALGORITHM,
-        "what learns: ppo, dqn or hierarchical, with the settings in the section of that name, or "
-        "package.module:Class, your own",
+        "ppo, dqn or hierarchical, each with a section of its name, or package.module:Class of your own",
         pattern=rf"[A-Za-z_]\w*|{user_code.NAME}",
         words="a name or package.module:Class",
         runs=user_code.permissions,
     )
-    num_envs: int = option(512, f"games played side by side, over all devices; {FOLLOWS}", minimum=1)
+    num_envs: int = option(512, f"parallel games over all devices; {FOLLOWS}", minimum=1)
     num_steps: int = option(64, f"steps of each game per update; {FOLLOWS}", minimum=1)
-    stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
+    stagger: int = option(
+        0, "random decisions before training, from 0 in the first game to this many in the last", minimum=0
+    )
     total_steps: int = option(
         10_000_000,
-        "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
+        "environment steps per seed, rounded up to whole calls; of host games: decisions, but those of bots",
         minimum=1,
     )
-    updates_per_call: int = option(8, f"updates in one compiled call, a line in the logs; {FOLLOWS}", minimum=1)
+    updates_per_call: int = option(8, f"updates per compiled call, which logs one line; {FOLLOWS}", minimum=1)
     checkpoint_every: int = option(24, f"updates between checkpoints; {FOLLOWS}", minimum=1)
-    keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
+    keep: int = option(3, "newest checkpoints to keep, besides the best one", minimum=1)
     keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
     evaluate_every: int = option(24, f"updates between evaluations during training; 0: off; {FOLLOWS}", minimum=0)
+    milestones: dict[str, tuple[float, ...]] = option(
+        {},
+        "win rates by opponent, e.g. {hard: [0.5, 0.6]}: logs steps and time when an evaluation first reaches each",
+        above=0.0,
+        maximum=1.0,
+    )
+    stop: StopRules = option(StopRules(), "rules that end the training early; 0: off")
     from_run: str = option(
         "",
-        "continue this run (a path, or a name in run.directory) as a new one, from its newest checkpoint or as "
-        "RUN@UPDATE; empty: from nothing",
+        "run to start from (a path, or a name in run.directory), at its newest checkpoint or as "
+        "RUN@UPDATE; empty: none",
     )
 
     @property
@@ -70,7 +101,7 @@ class TrainConfig(Section):
         return config.train
 
     def check(self, config: Any) -> None:
-        """A batch and a length that can be counted, and checkpoints at updates that there are."""
+        """Rejects batches and lengths that overflow, and checkpoints between two calls."""
         if config.batch_size > MAX_BATCH:
             raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
         if config.algorithm and ":" not in self.algorithm:
@@ -79,9 +110,9 @@ class TrainConfig(Section):
                 f"{self.algorithm}."
             )
         updates = -(-self.total_steps // config.batch_size)
-        if updates > MAX_BATCH:
+        if (counted := config.num_updates) > MAX_BATCH:
             raise UserError(
-                f"train.total_steps ({self.total_steps}) make {updates} updates of {config.batch_size} steps, more "
+                f"train.total_steps ({self.total_steps}) make {counted} updates of {config.batch_size} steps, more "
                 f"than the {MAX_BATCH} that are counted: lower it."
             )
         if self.updates_per_call > updates:
@@ -90,6 +121,11 @@ class TrainConfig(Section):
                 f"train.total_steps ({self.total_steps}) make with {config.batch_size} steps each."
             )
         self.check_origin(config)
+        if (self.milestones or self.stop.plateau or self.stop.by_opponent) and not self.evaluate_every:
+            raise UserError(
+                "train.milestones, train.stop.plateau and train.stop.win_rate look at evaluations during training, and "
+                "train.evaluate_every is 0: set it to a number of updates."
+            )
         if self.keep_every:  # or there would be no checkpoint at those updates
             divides(self.keep_every, self.updates_per_call, "train.keep_every", "train.updates_per_call")
             divides(self.keep_every, self.checkpoint_every, "train.keep_every", "train.checkpoint_every")
@@ -98,6 +134,16 @@ class TrainConfig(Section):
                 f"train.total_steps ({self.total_steps}) make {config.num_updates} updates, but train.from_run begins "
                 f"after {self.from_update}: steps count from the beginning of the first run; raise train.total_steps."
             )
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """Rejects milestones and stop rules of opponents that evaluations do not have."""
+        known = list(config.evaluate.opponents) or list(env.bots)
+        for key, names in (("train.milestones", self.milestones), ("train.stop.win_rate", self.stop.by_opponent)):
+            if names and env.num_sides < 2:
+                raise UserError(f"{key}: {config.env.id} has one {env.side_name} only, so no side wins: leave it out.")
+            for name in names:
+                if name and name not in known:
+                    raise UserError(f"{key}: {name!r} is no opponent of the evaluations: {nearest(name, known)}")
 
     def check_origin(self, config: Any) -> None:
         """Rejects a run that continues from itself."""
@@ -114,25 +160,25 @@ class ExploitConfig(Section):
     """The exploit cycle: best responses trained against the frozen current policy, which measure how well it holds."""
 
     every: int = option(0, "updates between exploit cycles during training; 0: off", minimum=0)
-    updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
-    seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
-    num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
-    learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
+    updates: int = option(100, "updates of a best response, rounded up to whole calls", minimum=1)
+    seeds: int = option(2, "best responses trained side by side, of which the best counts", minimum=1)
+    num_envs: int = option(0, "parallel games per best response; 0: train.num_envs", minimum=0)
+    learning_rate: float = option(1e-3, "initial learning rate, annealed to 0", above=0.0)
     start: str = option(
         "both",
-        "parameters to begin with: those of the policy, new ones (scratch), or both: every other one from new ones",
+        "initial parameters: the policy's, new ones (scratch), or both in turn",
         choices=("both", "policy", "scratch"),
     )
     memory: str = option(
         "",
-        "recurrent layers for best responses to a policy that has none, sized as in network.recurrent: lstm or gru; "
-        "they all begin with new parameters; empty: the network of the policy",
+        "recurrent cell (lstm, gru; sized by network.recurrent) for best responses to a policy "
+        "without one, from new parameters; empty: none",
         choices=("", "lstm", "gru"),
         words="lstm, gru or nothing",
     )
 
     def check_game(self, config: Any, env: Any) -> None:
-        """Best responses that can join the league."""
+        """Rejects best responses that cannot join the league."""
         if self.memory and self.every and config.league.opponents and config.league.snapshots:
             raise UserError(
                 "best responses with a memory (exploit.memory) cannot join a league of policies that have none: leave "

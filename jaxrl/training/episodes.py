@@ -12,6 +12,7 @@ from jaxrl.league.pool import Results
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
+from jaxrl_envs.shared import kernels
 
 
 class EpisodeStats(NamedTuple):
@@ -68,9 +69,9 @@ def finished(
         games=over.astype(jnp.int32),
         illegal=(over & illegal).astype(jnp.int32),
         length=jnp.where(over, length, 0).astype(jnp.float32),
-        seats=jnp.sum(learner),
-        returns=jnp.sum(learner * returns),
-        stats={name: jnp.sum(jnp.where(learner > 0.0, stat, 0.0)) for name, stat in stats.items()},
+        seats=kernels.total(learner),
+        returns=kernels.total(learner * returns),
+        stats={name: kernels.total(jnp.where(learner > 0.0, stat, 0.0)) for name, stat in stats.items()},
         results=seats.results(controllers, returns, over),
     )
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +17,7 @@ from jaxrl.runs.metrics import Metrics
 from jaxrl.training.program import NOT_FINITE
 from jaxrl.training.state import Counter, is_sound
 
+GPU = "time/gpu_utilisation"  # share of the time in which kernels ran, as the driver has last measured it
 WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss", "train/belief_loss")
 
 
@@ -45,6 +50,40 @@ def learning_rates(config: Config) -> list[str]:
     place = "algorithm" if section is None else name
     roles = [key for key, part in vars(section).items() if hasattr(part, "learning_rate")] if section else []
     return [f"{each}.learning_rate.start" for each in ([f"{place}.{role}" for role in roles] or [place])]
+
+
+def gpu_utilisation(devices: Sequence[jax.Device], seconds: float) -> Metrics:
+    """The mean `GPU` of devices, weighed by `seconds`; {} without GPUs, without nvidia-ml-py, or where NVML fails."""
+    try:
+        shares = [
+            read() for read in _meters(tuple(each.local_hardware_id for each in devices if each.platform == "gpu"))
+        ]
+    except Exception:  # of NVML, whose classes may be missing; a training does not end for a figure
+        return {}
+    return {GPU: metrics.measured(np.mean(shares), seconds)} if shares else {}
+
+
+@functools.cache
+def _meters(numbers: tuple[int, ...]) -> list[Callable[[], float]]:
+    """What reads the utilisation of each GPU, 0 to 1, by its number in CUDA; [] where it cannot be read.
+
+    NVML numbers all GPUs of the machine in the order of the bus; CUDA those of `CUDA_VISIBLE_DEVICES`, which may also
+    be names. Machines of unlike GPUs have the same order with `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
+    """
+    if not numbers:
+        return []
+    visible = list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
+    try:
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+        names = [visible[number] if visible else str(number) for number in numbers]
+        handles = [
+            nvml.nvmlDeviceGetHandleByIndex(int(name)) if name.isdecimal() else nvml.nvmlDeviceGetHandleByUUID(name)
+            for name in names
+        ]
+    except Exception:  # no package, no driver, or another one than it expects
+        return []
+    return [functools.partial(lambda gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100, gpu) for gpu in handles]
 
 
 def due(before: int, after: int, every: int) -> bool:

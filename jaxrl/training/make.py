@@ -21,8 +21,7 @@ from jaxrl.training.program import Program
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.contract.wrappers import auto_reset
-from jaxrl_envs.shared.errors import UserError
-from jaxrl_envs.shared.section import divides
+from jaxrl_envs.shared.fused.kernel import vmap_on
 
 
 def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
@@ -41,25 +40,10 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     algorithm = make_algorithm(config, env)
     setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
     together = distributed.count()
-    if together > 1:
-        _check_together(config, env, setup.algorithm.many_devices)
     count = device_count(config, len(distributed.devices()), together) if setup.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on the number of devices, which the configuration may leave open
         dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)).check()
     mesh = Mesh(np.array(devices or distributed.devices(count)), (AXIS,))
+    if config.run.one_kernel and config.run.seeds == 1:
+        setup = dataclasses.replace(setup, over_lanes=vmap_on(mesh.devices.flat[0]))
     return Sebulba(config, setup, mesh) if env.host else Anakin(config, setup, mesh)
-
-
-def _check_together(config: Config, env: Env, many_devices: bool) -> None:
-    """Raises UserError for what several processes cannot train together."""
-    alone = ""
-    if not many_devices:
-        alone = f"{config.train.algorithm} learns on one device"
-    elif config.fleet.workers:
-        alone = "fleet.workers plays games on other machines already"
-    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
-        alone = f"{config.env.id} is played by engines of other processes"
-    if alone:
-        raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")
-    if env.host:
-        divides(config.sebulba.actors, distributed.count(), "sebulba.actors", "the number of processes")

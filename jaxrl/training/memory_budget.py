@@ -17,7 +17,7 @@ from jaxrl_envs.shared import resources
 from jaxrl_envs.shared.errors import UserError
 
 
-def check_state(config: Config, program: Program) -> None:
+def check_state(program: Program) -> None:
     """Compares the training state and the rollouts of the host with the memory that is free; computes nothing.
 
     Raises:
@@ -31,17 +31,17 @@ def check_state(config: Config, program: Program) -> None:
             "learner": size_of(state.learner, host=host),
             "opponents": size_of(state.pool, host=host),
         }
-        _check(config, parts, free_bytes(host=host))
+        _check(program.config, parts, free_bytes(host=host))
 
 
-def check_program(config: Config, program: Program, state: PyTree) -> None:
+def check_program(program: Program, state: PyTree) -> None:
     """Compares what the compiled program needs besides its state with the memory that is free.
 
     Raises:
       UserError: it does not fit, in one of the processes.
     """
     parts = {"rollouts and updates": program.working_bytes(state)}
-    _check(config, parts, free_bytes(host=jax.default_backend() == "cpu"))
+    _check(program.config, parts, free_bytes(host=jax.default_backend() == "cpu"))
 
 
 def size_of(forms: PyTree, *, host: bool) -> int:

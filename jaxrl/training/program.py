@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config import Config
@@ -49,6 +50,7 @@ class Program:
 
     config: Config
     setup: RolloutSetup
+    mesh: Mesh  # of the devices that learn
     timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); the trainer adds what its log takes
 
     @property

@@ -10,7 +10,7 @@ SHARE = 0.25  # of the run, after which it is said
 LEAST_UPDATES = 20  # fewer say nothing
 
 
-class Standstill:
+class StallDetector:
     """Watches the rows of a run from its first update on."""
 
     def __init__(self, updates: int):

@@ -95,10 +95,16 @@ class TrainState:
 class HostState:
     """What the host remembers across a resume, stored in each checkpoint's record."""
 
-    seconds: float = 0.0  # of training so far, over all processes
+    seconds: float = 0.0  # of training so far, from the first process of the run on
+    cpu_seconds: float = 0.0  # the same of the CPU, of process 0 if several train together
     best_score: float | None = None
     best_update: int | None = None
     best_by: str = "return"  # what the score is of
+    since_best: int = 0  # evaluations after the best one
+    first: dict[str, float] = dataclasses.field(default_factory=dict)  # evaluation, see `strength.milestones`
+    win_rates: dict[str, float] = dataclasses.field(default_factory=dict)  # in the newest evaluation
+    milestones: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # that were reached
+    pending: list[list[float]] = dataclasses.field(default_factory=list)  # evaluations beside it: `EvaluationPoint`s
     curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)  # `Course.record`
     window: dict[str, Any] = dataclasses.field(default_factory=dict)  # metrics not yet in a line of the logs
     controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress

@@ -1,4 +1,4 @@
-"""What Ctrl-C means to a training."""
+"""What ends a training before its last update: Ctrl-C, and the rules of `train.stop`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,24 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
+
+from jaxrl.training.config import MEAN, StopRules
+from jaxrl.training.state import HostState
+
+
+def over(rules: StopRules, host: HostState) -> str:
+    """Why a training that has come so far is over by `train.stop`; empty: it goes on."""
+    if 0 < rules.plateau <= host.since_best:
+        return f"no evaluation of {host.since_best} was better than that after update {host.best_update}"
+    clocks = (rules.minutes, host.seconds, "it"), (rules.cpu_minutes, host.cpu_seconds, "the CPU")
+    for limit, seconds, clock in clocks:
+        if limit and seconds >= 60 * limit:
+            return f"{clock} has trained for {seconds / 60:.3g} minutes"
+    rates = rules.by_opponent if rules.win_rate else {}
+    if rates and all(host.win_rates.get(name, -1.0) >= rate for name, rate in rates.items()):
+        reached = (f"{host.win_rates[name]:.1%}" + (f" against {name}" if name != MEAN else "") for name in rates)
+        return f"the win rate has reached {', '.join(reached)}"
+    return ""
 
 
 class StopRequest:

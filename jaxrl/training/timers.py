@@ -12,7 +12,7 @@ Every thread adds to numbers of its own, so that nothing is locked while games a
     opponent_turn  moves of scripted players inside the engine
     env_step       rules of the game, observations and masks inside the engine
     replay_sample  drawing the transitions to learn from
-    forward        the network and the loss of an update, told apart from backward as `shares` says
+    forward        the network and the loss of an update, told apart from backward by `forward_share`
     backward       the rest of the update: gradients and optimizer; callers count whole updates here
     log            writing metrics to their files; in the report after it
 
@@ -24,11 +24,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.algorithms.base import Algorithm
+from jaxrl_envs.contract.env import Env
 
 NAMES = ("action", "opponent_turn", "env_step", "replay_sample", "forward", "backward", "log")
 PREFIX = "time/ms_per_1000_steps/"
+MOST = 4096  # decisions in the pass that `forward_share` measures, at most
+REPEATS = 15
 
 
 class _Null:
@@ -138,3 +147,42 @@ class Timers:
             for name, total, earlier in zip(NAMES, totals, before, strict=True)
             if total
         }
+
+
+def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
+    """Estimates the share of an update's time taken by its forward passes, between 0 and 1.
+
+    Args:
+      algorithm: whose network learns, with `Algorithm.forwards`.
+      env: its game.
+      count: decisions in an update.
+    """
+    network, forwards, count = algorithm.network, algorithm.forwards, min(count, MOST)
+    memory = network.memory(())
+    params = network.init(jax.random.key(0))
+    observation = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), env.observation_spec)
+    mask = jnp.ones((count, env.num_actions), bool)
+
+    def loss(params: Any, observation: Any, mask: jax.Array) -> jax.Array:
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, memory, observation, mask)
+        return jnp.sum(jnp.square(logits)) + jnp.sum(
+            jnp.square(value)
+        )  # squares: a sum could be taken before the product
+
+    arguments = (params, observation, mask)
+    forward, both = _seconds([jax.jit(loss), jax.jit(jax.value_and_grad(loss))], arguments)
+    backward = max(both - forward, forward / 2)  # gradients of the weights alone take as many operations as a pass
+    return forwards * forward / (forwards * forward + backward)
+
+
+def _seconds(programs: Sequence[Callable[..., Any]], arguments: tuple[Any, ...]) -> list[float]:
+    """The minimum time of several interleaved calls of each program, in seconds, to reduce noise from other
+    processes."""
+    times: list[list[float]] = [[] for _ in programs]
+    for _ in range(1 + REPEATS):
+        for program, record in zip(programs, times, strict=True):
+            start = time.perf_counter()
+            jax.block_until_ready(program(*arguments))
+            record.append(time.perf_counter() - start)
+    return [max(min(record[1:]), 1e-9) for record in times]  # the first call compiles

@@ -22,17 +22,19 @@ def of_training(answer: Measurement) -> dict[str, Any]:
     products = {name: result for name, result in results.items() if name.startswith("matrix")}
     fastest = max(result.rate for result in products.values())
     per_update = facts["num_envs"] * facts["num_steps"]
+    flops = facts["flops_playing"] + facts["flops_learning"] * facts["learnt"]
     return facts | {
+        "flops_per_step": flops,
         "steps_per_second": whole.rate,
         "steps_per_second_range": [whole.low, whole.high],
         "steps_per_cpu_second": whole.cpu_rate,
         "first_call_seconds": whole.first_seconds,
         "seconds_per_update": {part: seconds * per_update for part, seconds in parts.items()},
         "share": {part: safe_ratio(seconds, time["whole"]) for part, seconds in parts.items()},
-        "achieved_gflops": facts["flops_per_step"] * whole.rate / 1e9,
+        "achieved_gflops": flops * whole.rate / 1e9,
         "matrix_product_gflops": {name: result.rate / 1e9 for name, result in products.items()},
-        "flops_share": safe_ratio(facts["flops_per_step"] * whole.rate, fastest),
-        "flops_share_by_cpu_time": _by_cpu_time(facts["flops_per_step"], whole, list(products.values())),
+        "flops_share": safe_ratio(flops * whole.rate, fastest),
+        "flops_share_by_cpu_time": _by_cpu_time(flops, whole, list(products.values())),
     }
 
 

@@ -74,7 +74,22 @@ def soccer_peers(size: int) -> Team:
 def training_parts(config: Tree) -> Team:
     """One configuration and its parts; see `scripts.benchmark.training`."""
     contestants, facts = training.contestants(configs.from_dict(config))
-    return Team(contestants, lambda: facts)
+    return Team(contestants, facts)
+
+
+def gate(config: Tree) -> Team:
+    """Training and random play of one configuration, and the calibration kernel; see `scripts.benchmark.gate`."""
+    of = configs.from_dict(config)
+    env = make_env(of)
+    stack = contextlib.ExitStack()
+    whole = stack.enter_context(contextlib.closing(Training(of, env)))
+    if isinstance(env, HostEnv):
+        seats = stack.enter_context(engines.HostContestants(env.game, 64))
+        game = seats.bridge(0, threads=1)
+    else:
+        game = play.contestant(env, batch=1024, view="observed", steps=32)
+    contestants = [whole.contestant("training"), game._replace(name="random play"), training.calibration()]
+    return Team(contestants, close=stack.close)
 
 
 def whole_training(config: Tree) -> Team:
@@ -185,7 +200,7 @@ def compilation(config: Tree, cache: str, started: float) -> Team:
 JOBS: dict[str, Callable[..., Team]] = {
     job.__name__: job
     for job in (
-        *(environment, bots, peer_games, arena_ticks, soccer_peers, training_parts, whole_training, compilation),
+        *(environment, bots, peer_games, arena_ticks, soccer_peers, training_parts, whole_training, compilation, gate),
         *(pure_ppo, sb3, host_play, host_training, host_busy, replay),
     )
 }

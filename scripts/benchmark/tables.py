@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxrl.diagnose import hardware
 from jaxrl.diagnose.timing import Speed
 from jaxrl.text_tables import count, table
 
 
 def rates(title: str, results: Sequence[Speed]) -> str:
     """One line per contestant; games per second too where the length of a game is known."""
-    header = [title, "batch", "steps/s", "slowest", "fastest", "per CPU s", "first run s"]
+    header = [
+        f"{title}, {hardware.vector_width()}",
+        "batch",
+        "steps/s",
+        "slowest",
+        "fastest",
+        "per CPU s",
+        "first run s",
+    ]
     lengths = [result.info.get("decisions_per_game") for result in results]
     if any(lengths):
         header += ["games/s", "per CPU s", "steps/game"]
@@ -31,18 +40,20 @@ def published(found: Sequence[dict[str, Any]]) -> str:
     if not found:
         return ""
     rows = [
-        [each["against"], count(each["games_per_second"]), f"{each['ratio']:.1f}", f"{each['by_cpu_time']:.1f}"]
+        [each["against"], count(each["games_per_second"]), f"{each['by_cpu_time']:.1f}", f"{each['ratio']:.1f}"]
         for each in found
     ]
-    return table(["published, measured on another machine", "games/s", "our fastest / it", "by CPU time"], rows)
+    return table(
+        ["published, measured on another machine", "games/s", "our fastest / it by CPU time", "by the clock"], rows
+    )
 
 
 def ratios(title: str, found: Sequence[dict[str, Any]]) -> str:
     """Ours over theirs; nothing if there are no peers."""
     if not found:
         return ""
-    rows = [[each["against"], f"{each['ratio']:.2f}", f"{each['by_cpu_time']:.2f}"] for each in found]
-    return table([title, "ratio", "by CPU time"], rows)
+    rows = [[each["against"], f"{each['by_cpu_time']:.2f}", f"{each['ratio']:.2f}"] for each in found]
+    return table([title, "by CPU time", "by the clock"], rows)
 
 
 def training(report: dict[str, Any]) -> str:
@@ -55,14 +66,17 @@ def training(report: dict[str, Any]) -> str:
     low, high = report["steps_per_second_range"]
     return "\n".join(
         [
-            f"{count(report['steps_per_second'])} steps/s ({count(low)} to {count(high)}) "
-            f"on {report['devices']} device(s): {report['env']}, {report['network']}, "
+            f"{count(report['steps_per_second'])} training steps/s ({count(low)} to {count(high)}), "
+            f"{count(report['steps_per_cpu_second'])} per CPU s, "
+            f"on {report['devices']} device(s) with {hardware.vector_width()}: {report['env']}, {report['network']}, "
             f"{report['num_envs']} games x {report['num_steps']} steps, "
             f"{report['epochs']} epochs x {report['minibatches']} minibatches",
             table(["one update", "ms", "share"], rows),
+            f"of these steps {100 * report['learnt']:.1f} % are learnt from, {100 * report['others']:.1f} % are of "
+            f"bots and snapshots, {100 * report['forced']:.1f} % are forced",
             f"{report['achieved_gflops']:.1f} GFLOP/s in the network's products = "
-            f"{100 * report['flops_share']:.0f} % of the fastest large product ({products} GFLOP/s); "
-            f"by CPU time {100 * report['flops_share_by_cpu_time']:.0f} %",
+            f"{100 * report['flops_share_by_cpu_time']:.0f} % of the fastest large product by CPU time, "
+            f"{100 * report['flops_share']:.0f} % by the clock ({products} GFLOP/s)",
             f"peak memory {_mib(report['memory']['peak_rss_mib'])}, device {_mib(report['memory']['peak_device_mib'])}",
         ]
     )
@@ -105,11 +119,11 @@ def scaling(found: Sequence[dict[str, Any]]) -> str:
 
 def replay(found: Sequence[dict[str, Any]]) -> str:
     """Our sum-tree beside the Python one."""
-    header = ["one transition of a batch", "batch", "jaxrl us", "Python us", "ratio", "by CPU time"]
+    header = ["one transition of a batch", "batch", "jaxrl us", "Python us", "by CPU time", "by the clock"]
     rows = [
         [each["job"], str(each["batch"])]
         + [f"{each[key]:.3f}" for key in ("microseconds", "peer_microseconds")]
-        + [f"{each[key]:.0f}" for key in ("ratio", "by_cpu_time")]
+        + [f"{each[key]:.0f}" for key in ("by_cpu_time", "ratio")]
         for each in found
     ]
     return table(header, rows)

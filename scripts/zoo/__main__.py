@@ -40,6 +40,7 @@ RECIPES = {  # what `jaxrl train` is told
 SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes on from
     "battle": "imitate battle_zoo --data bot:balanced --games 4000 --epochs 12 --minibatch 512 --name zoo_battle_shown",
 }
+NOT_KEPT = ("config", "overrides", "allow", "name", "deals")  # arguments of imitate that imitation.json leaves out
 MOST = 2_000_000  # bytes of a policy file
 RATED = 50  # deals of each pair in the tournament that rates a policy
 ANCHOR = "random"  # has the rating 0
@@ -104,7 +105,7 @@ def show(name: str, command: str) -> int:
     args = parser.parse_intermixed_args(shlex.split(command)[1:])
     wanted = configs.named(configs.load(args.config, args.overrides), name)
     told = json.loads(run.imitation_file.read_text(encoding="utf-8")) if run.imitation_file.exists() else {}
-    settings = {key: value for key, value in vars(args).items() if key not in ("config", "overrides", "allow")}
+    settings = {key: value for key, value in vars(args).items() if key not in NOT_KEPT}
     if not settings.items() <= told.items() or configs.to_dict(wanted) != configs.to_dict(run.config()):
         raise UserError(f"run {name!r} was made otherwise than by `jaxrl {command}`: remove it.")
     return 0

@@ -16,10 +16,11 @@ import yaml
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.base import ANCHOR
-from jaxrl.algorithms.ppo.config import CriticConfig, PPOConfig
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
 from jaxrl.config import Config
+from jaxrl.games import make_stages
 from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.config import NetworkConfig
@@ -43,6 +44,8 @@ from tests.support.training import assert_identical, run, small_config, with_hyp
 
 pytestmark = pytest.mark.thorough
 
+HELD = Schedule("linear", 0.3)
+
 # ---- the anchor -----------------------------------------------------------------------------------------------------
 
 
@@ -54,7 +57,7 @@ def test_the_divergence_is_that_of_the_policy_from_the_anchor() -> None:
     mask = distributions.unpack_mask(batch.mask, 9)
     logits = jax.vmap(lambda seen, legal: network.evaluate(params, (), seen, legal)[1])(batch.observation, mask)
     other = distributions.mask_logits(jnp.asarray(np.random.default_rng(2).normal(size=(24, 9)), jnp.float32), mask)
-    settings = PPOConfig(anchor=True, anchor_coef=Schedule("constant", 0.7))
+    settings = PPOConfig(anchor=Schedule("constant", 0.7))
     held, parts = ppo_loss(params, batch._replace(anchor=other), network, *now(settings))
     free, _ = ppo_loss(params, batch, network, *now(PPOConfig()))
     rows = zip(np.asarray(other), np.asarray(logits), np.asarray(mask), np.asarray(batch.weight), strict=True)
@@ -66,7 +69,7 @@ def test_the_divergence_is_that_of_the_policy_from_the_anchor() -> None:
 @pytest.mark.parametrize("env", [Recall(delays=(1, 3)), HostRecall(delays=(1, 3))], ids=["compiled", "host"])
 def test_where_a_run_begins_the_anchor_does_not_pull(env: Env) -> None:
     """Also of a network with a memory, whose games end within the rollout."""
-    program = make_program(recurrent_config(anchor=True, epochs=1, minibatches=1, updates=1, calls=9), env)
+    program = make_program(recurrent_config(anchor=HELD, epochs=1, minibatches=1, updates=1, calls=9), env)
     state = program.init(0)
     params = dict(state.learner.params)
     params["heads"] = jax.tree.map(lambda leaf: 2000.0 * leaf, params["heads"])  # what it remembers matters
@@ -79,11 +82,11 @@ def test_where_a_run_begins_the_anchor_does_not_pull(env: Env) -> None:
 
 
 def test_an_anchor_keeps_the_policy_near() -> None:
-    config = recurrent_config(anchor=True, updates=3, learning_rate=Schedule("constant", 0.01))
+    config = recurrent_config(anchor=HELD, updates=3, learning_rate=Schedule("constant", 0.01))
     program, moved = make_program(config, Recall(delays=(1, 3))), []
     first = jax.device_get(program.init(0).learner.params)
     for weight in (0.0, 30.0):
-        state = with_hyper(program.init(0), anchor_coef=make_schedule("constant", weight, weight))
+        state = with_hyper(program.init(0), anchor=make_schedule("constant", weight, weight))
         state, found = run(program, state, 2)
         moved.append(float(found["train/anchor_kl"]))
         assert_identical(state.learner.target_params[ANCHOR], first)
@@ -123,7 +126,7 @@ def test_a_warm_up_leaves_the_policy_untouched_and_teaches_the_value(name: str) 
         value, policy = ([*map(np.array_equal, *both)] for both in zip(before, after, strict=True))
         assert len(value) == 2 and not any(value)
         assert all(policy) if number < 3 else not any(policy), number
-        assert np.all((np.abs(found["train/approx_kl"]) < 1e-6) == (number < 3))
+        assert np.all((np.abs(found["train/approx_kl"]) < 1e-7) == (number < 3))
     program.close()
 
 
@@ -138,7 +141,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.support.games:TicTacToe", "options": {"random_start": True}},
         "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2, "anchor": True, "value_warmup": 1},
+        "ppo": {"epochs": 1, "minibatches": 2, "anchor": {"start": 0.3}, "value_warmup": 1},
         "train": {"num_envs": 8, "num_steps": 4, "total_steps": 4 * 32, "updates_per_call": 2, "evaluate_every": 0},
         "evaluate": {"deals": 2, "opponents": ["random"]},
     }
@@ -153,7 +156,7 @@ def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
     league = "league={opponents: [self, snapshots], snapshots: 1}"
     more = ["run.name=further", "train.from_run=anchored@2", "train.total_steps=256", league]
     config = configs.load(home / "tiny.yaml", more)
-    new = Trainer(config, runs.new_run(config), resume=False)
+    new = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
     new.close()
     learner = jax.device_get(new.state.learner)
     newest = checkpoint.params_of(arrays)
@@ -185,5 +188,5 @@ def test_a_warm_up_needs_a_value_that_it_knows() -> None:
     with pytest.raises(UserError, match="ppo.value_warmup: .*Alone has no parameters heads/value"):
         make_program(dataclasses.replace(small_config(value_warmup=2), network=network), TicTacToe())
     make_program(dataclasses.replace(small_config(), network=network), TicTacToe())
-    critic = CriticConfig(privileged=True, hidden=(16,))  # learns whatever the network is
-    make_program(dataclasses.replace(small_config(value_warmup=2, critic=critic), network=network), HighCard())
+    critic = small_config(value_warmup=2, critic=(16,))  # learns whatever the network is
+    make_program(dataclasses.replace(critic, network=network), HighCard())

@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from jaxrl import cli, xla
-from jaxrl.algorithms.ppo.config import BeliefConfig
 from jaxrl.league.config import SeatMix
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints import leaves as stored
@@ -35,7 +34,7 @@ from tests.support.training import assert_identical, program, run, small_config
 pytestmark = pytest.mark.thorough
 
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
-BELIEF = BeliefConfig(learned=True, hidden=(32,))
+BELIEF = (32,)
 
 
 def keys_of(seed: int, count: int) -> jax.Array:
@@ -121,7 +120,7 @@ def test_a_belief_begins_uniform_and_learns(learnt) -> None:
 
 
 def test_it_changes_nothing_of_the_actor_and_is_saved(learnt) -> None:
-    plain, believing = (program(HighCard(), small_config(belief=each)) for each in (BeliefConfig(), BELIEF))
+    plain, believing = (program(HighCard(), small_config(belief=each)) for each in ((), BELIEF))
     states = [each.init(3) for each in (plain, believing)]
     assert_identical(states[0].learner.params, states[1].learner.params)
     assert_identical(states[0].lanes, states[1].lanes)
@@ -241,10 +240,10 @@ def test_moves_keep_the_bound_and_are_the_best_within_it(kl: float) -> None:
 
 
 def test_a_game_that_does_not_tell_and_dqn_are_one_sentence() -> None:
-    with pytest.raises(UserError, match=r"ppo\.belief\.learned needs a compiled game that tells who may hold"):
+    with pytest.raises(UserError, match=r"ppo\.belief needs a compiled game that tells who may hold"):
         small_config(belief=BELIEF).check_game(TicTacToe())
     config = dqn_config()
-    with pytest.raises(UserError, match=r"ppo\.belief\.learned is True, but with train\.algorithm dqn"):
+    with pytest.raises(UserError, match=r"ppo\.belief is \(32,\), but with train\.algorithm dqn"):
         dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, belief=BELIEF)).check()
     for wrong in ({"belief": "sure"}, {"kl": 0.0}):
         with pytest.raises(UserError, match=r"the (belief|KL divergence)"):
@@ -259,7 +258,7 @@ def folder(tmp_path_factory):
         "env": {"id": "tests.support.games:HighCard"},
         "run": {"name": "mine", "cache_dir": "", "directory": str(place / "runs")},
         "network": {"hidden": [4]},
-        "ppo": {"minibatches": 2, "belief": {"learned": True, "hidden": [4]}},
+        "ppo": {"minibatches": 2, "belief": [4]},
         "train": {"num_envs": 16, "num_steps": 4, "total_steps": 64, "updates_per_call": 1, "evaluate_every": 0},
         "evaluate": {"opponents": ["random"], "deals": 4},
     }

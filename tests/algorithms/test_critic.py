@@ -14,7 +14,6 @@ from flax import struct
 from jaxrl.algorithms.gae import gae
 from jaxrl.algorithms.ppo.algorithm import PPO, coefs_of
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryState
-from jaxrl.algorithms.ppo.config import CriticConfig
 from jaxrl.algorithms.ppo.critic import returns_of
 from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
 from jaxrl.runs.checkpoints import checkpoint
@@ -27,7 +26,7 @@ from tests.support.games import Corridor, CorridorState, HighCard, RockPaperScis
 from tests.support.host_games import HostTicTacToe
 from tests.support.training import assert_identical, in_mesh, on_devices, program, small_config
 
-CRITIC = CriticConfig(privileged=True, hidden=(16,))
+CRITIC = (16,)
 ONE = jnp.float32(1.0)
 
 
@@ -141,7 +140,7 @@ def test_advantages_have_the_same_means_and_less_variance_than_with_the_best_pub
 
 
 def test_a_critic_changes_nothing_of_the_actor_at_the_start() -> None:
-    states = [program(HighCard(), small_config(critic=critic)).init(3) for critic in (CriticConfig(), CRITIC)]
+    states = [program(HighCard(), small_config(critic=critic)).init(3) for critic in ((), CRITIC)]
     assert_identical(states[0].learner.params, states[1].learner.params)
     assert_identical(states[0].lanes, states[1].lanes)
     assert states[0].learner.critic is None and states[1].learner.critic is not None
@@ -204,14 +203,14 @@ def test_seats_that_act_at_the_same_time_have_a_view_each() -> None:
 
 @pytest.mark.parametrize("env", [TicTacToe(), HostTicTacToe()], ids=["nothing told", "host"])
 def test_a_game_that_does_not_tell_is_one_sentence(env: Env) -> None:
-    with pytest.raises(UserError, match=r"ppo\.critic\.privileged needs a compiled game that tells .* set it to false"):
+    with pytest.raises(UserError, match=r"ppo\.critic needs a compiled game that tells .* leave it empty"):
         small_config(critic=CRITIC).check_game(env)
 
 
 def test_dqn_has_no_critic() -> None:
     config = dqn_config()
     config = dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, critic=CRITIC))
-    with pytest.raises(UserError, match=r"ppo\.critic\.privileged is True, but with train\.algorithm dqn"):
+    with pytest.raises(UserError, match=r"ppo\.critic is \(16,\), but with train\.algorithm dqn"):
         config.check()
 
 
@@ -232,7 +231,7 @@ print(json.dumps(results))
 
 def test_policies_carry_no_critic_and_runs_without_one_do_not_go_on_with_one() -> None:
     """Players, snapshots and policy files are made of the parameters; `train.from_run` takes over the learner."""
-    without, with_critic = (program(HighCard(), small_config(critic=critic)) for critic in (CriticConfig(), CRITIC))
+    without, with_critic = (program(HighCard(), small_config(critic=critic)) for critic in ((), CRITIC))
     arrays, leaves = checkpoint.pack(with_critic.init(0))
     assert any(name.startswith("learner.critic.params.") for name in arrays)
     own = jax.eval_shape(without.algorithm.network.init, jax.random.key(0))

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms.hierarchical.algorithm import Hierarchical, _part, _view
-from jaxrl.algorithms.hierarchical.config import HierarchicalConfig, HindsightConfig, RoleConfig
+from jaxrl.algorithms.hierarchical.config import HierarchicalConfig, RoleConfig
 from jaxrl.algorithms.hierarchical.hindsight import relabel, surrogate
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.hierarchical.phases import normalised_within
-from jaxrl.algorithms.hierarchical.role import HindsightCoefs, RoleLearner, own_first
-from jaxrl.algorithms.ppo.config import CriticConfig, PPOConfig
+from jaxrl.algorithms.hierarchical.role import RoleLearner
 from jaxrl.algorithms.ppo.loss import PPOCoefs
-from jaxrl.algorithms.ppo.update import Shuffle
+from jaxrl.algorithms.ppo.update import minibatches_of
 from jaxrl.algorithms.trajectory import values_of
 from jaxrl.config import Config, EnvConfig
 from jaxrl.games import GameForms, compare
@@ -44,7 +43,7 @@ RATE = Schedule("constant", 3e-3)
 SMALL = HierarchicalConfig(
     manager=RoleConfig(epochs=3, learning_rate=RATE),
     worker=RoleConfig(epochs=2, learning_rate=RATE),
-    hindsight=HindsightConfig(Schedule("constant", 0.5)),
+    hindsight=Schedule("constant", 0.5),
     balance=True,
 )
 
@@ -66,10 +65,9 @@ class Games(NamedTuple):
 
 @cache
 def games(rounds: int, noise: float, num_envs: int, num_steps: int) -> Games:
-    section = dataclasses.replace(
-        SMALL, manager=RoleConfig(gamma=0.9, gae_lambda=0.7), worker=RoleConfig(gamma=0.8, gae_lambda=0.6)
-    )
-    anakin = program(Aim(rounds=rounds), config_of(section, num_envs=num_envs, num_steps=num_steps))
+    section = dataclasses.replace(SMALL, manager=RoleConfig(), worker=RoleConfig())
+    config = config_of(section, num_envs=num_envs, num_steps=num_steps, gamma=0.9, gae_lambda=0.7)
+    anakin = program(Aim(rounds=rounds), config)
     state = anakin.init(0)
     flat, unravel = jax.flatten_util.ravel_pytree(state.learner.params)
     learner = state.learner.replace(params=unravel(flat + noise * jax.random.normal(jax.random.key(8), flat.shape)))
@@ -87,7 +85,7 @@ def estimate(name: str) -> Any:
     """A compiled function: (view of a rollout, its rewards) -> what a role estimates; and the values after the last
     step, f32[B, 1]."""
     role = games(2, 0.0, 16, 22).algorithm._roles[name]
-    coefs = PPOCoefs(**role.hyper().at(jnp.int32(0)))
+    coefs = PPOCoefs(**role.ppo.hyper().at(jnp.int32(0)))
 
     @jax.jit
     def found(view: Any, rewards: Any) -> Any:
@@ -146,14 +144,14 @@ def expected(rollout: Any, last: Any, lane: int, seat: int, manager: bool, *deca
 def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other(num_steps: int) -> None:
     played = games(2, 0.6, 16, num_steps)
     rollout = played.play(jax.random.key(1), played.lanes)[1]
-    for name, gamma, decay in ((MANAGER, 0.9, 0.7), (WORKER, 0.8, 0.6)):
+    for name in (MANAGER, WORKER):
         view = _view(rollout, played.algorithm._roles[name], name)
         found, last = estimate(name)(view, view.steps.rewards)
         weight = np.asarray(view.steps.weight * found.valid)[..., 0]
         assert np.abs(last).min() > 0.0
         seen = 0
         for lane, seat in itertools.product(range(16), range(2)):
-            theirs = expected(rollout, last, lane, seat, name == MANAGER, gamma, decay)
+            theirs = expected(rollout, last, lane, seat, name == MANAGER, 0.9, 0.7)
             mine = np.flatnonzero((weight[:, lane] > 0) & (np.asarray(rollout.steps.seat)[:, lane, 0] == seat))
             assert set(theirs) == set(mine)
             np.testing.assert_allclose(
@@ -257,15 +255,15 @@ def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypa
 
     def seen(keys: Any, shape: Any, settings: Any, weight: Any, sequence: int) -> Any:
         jax.debug.callback(lambda weight: asked.append(np.array(weight)), weight)
-        return own_first(keys, shape, settings, weight, sequence)
+        return minibatches_of(keys, shape, settings, weight, sequence)
 
-    monkeypatch.setattr("jaxrl.algorithms.hierarchical.role.own_first", seen)
+    monkeypatch.setattr("jaxrl.algorithms.hierarchical.role.minibatches_of", seen)
 
     def learn() -> Any:
         learner = played.algorithm.init(jax.random.key(0))
-        told = HindsightCoefs(**learner.hyper["hindsight"].at(jnp.int32(0)))
+        told = learner.hyper["hindsight"].at(jnp.int32(0))["hindsight"]
         mine = RoleLearner(**vars(_part(learner, WORKER)), hindsight=told)
-        return role.learn(mine, _view(rollout, role, WORKER), jax.random.key(2), jnp.int32(0))[1]["train/approx_kl"]
+        return role.ppo.learn(mine, _view(rollout, role, WORKER), jax.random.key(2), jnp.int32(0))[1]["train/approx_kl"]
 
     jax.block_until_ready(in_mesh(learn)())
     (weight,) = asked
@@ -276,29 +274,6 @@ def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypa
 
 
 # ---- passes, phases -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_an_epoch_holds_every_own_decision_once_in_equally_full_minibatches(accumulate: int) -> None:
-    shape = Shuffle(epochs=3, portions=8 * accumulate, groups=2, chunks=16, lanes=16)
-    settings = PPOConfig(epochs=3, minibatches=8, accumulate=accumulate)
-    weight = (jax.random.uniform(jax.random.key(0), (16, 16)) < 0.2).astype(jnp.float32)
-    keys = jax.random.split(jax.random.key(1), 2)
-
-    def order() -> Any:
-        found = own_first(keys, shape, settings, weight, 1)
-        return found.length, jax.vmap(found.at)(jnp.arange(24))
-
-    count, (epochs, index) = in_mesh(order)()
-    own = np.flatnonzero(np.asarray(weight).ravel())
-    each = int(count) // 3
-    assert each == int(np.ceil(max(np.asarray(weight)[:, :8].sum(), np.asarray(weight)[:, 8:].sum()) / 16))
-    rows = np.asarray(index)[: int(count)].reshape(3, each, -1)
-    for epoch in range(3):
-        taken = [row[np.isin(row, own)] for row in rows[epoch]]
-        np.testing.assert_array_equal(np.sort(np.concatenate(taken)), own)
-        assert max(map(len, taken)) - min(map(len, taken)) <= 2  # one of each group
-    assert not np.array_equal(rows[0], rows[1]) and list(epochs[: int(count)]) == [0] * each + [1] * each + [2] * each
 
 
 def test_advantages_within_phases() -> None:
@@ -349,7 +324,7 @@ def test_seeds_side_by_side_are_those_one_by_one() -> None:
 
 def test_a_memory_of_each_role_and_an_average_and_a_magnet() -> None:
     """Traced, not run: chunks of a recurrent network."""
-    section = dataclasses.replace(SMALL, hindsight=HindsightConfig())
+    section = dataclasses.replace(SMALL, hindsight=Schedule())
     config = config_of(section, num_envs=16, num_steps=12, updates=1, sequence=6, ema=0.9, magnet="policy")
     anakin = program(Aim(), dataclasses.replace(config, network=NetworkConfig(kind="recurrent", hidden=(8,))))
     after, found = jax.eval_shape(anakin.compiled, anakin.abstract_state)
@@ -361,8 +336,8 @@ def test_a_memory_of_each_role_and_an_average_and_a_magnet() -> None:
 def test_snapshots_best_responses_and_a_critic_are_of_both() -> None:
     """Traced, not run."""
     league = LeagueConfig(opponents=("self", "snapshots"), snapshots=2, snapshot_every=1)
-    section = dataclasses.replace(SMALL, hindsight=HindsightConfig())
-    config = dataclasses.replace(config_of(section, critic=CriticConfig(privileged=True, hidden=(8,))), league=league)
+    section = dataclasses.replace(SMALL, hindsight=Schedule())
+    config = dataclasses.replace(config_of(section, critic=(8,)), league=league)
     response = response_config(config, Telling())
     for each in (config, response):
         anakin = program(Telling(), each)

@@ -107,6 +107,29 @@ def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -
     assert not np.array_equal(indices[:4], indices[4:8])
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_an_epoch_holds_every_weighted_decision_once_in_equally_full_minibatches(accumulate: int) -> None:
+    shape = update.Shuffle(epochs=3, portions=8 * accumulate, groups=2, chunks=16, lanes=16)
+    settings = PPOConfig(epochs=3, minibatches=8, accumulate=accumulate)
+    weight = (jax.random.uniform(jax.random.key(0), (16, 16)) < 0.2).astype(jnp.float32)
+    keys = jax.random.split(jax.random.key(1), 2)
+
+    def order() -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        found = update.minibatches_of(keys, shape, settings, weight, 1)
+        return found.length, jax.vmap(found.at)(jnp.arange(24))
+
+    count, (epochs, index) = in_mesh(order)()
+    own = np.flatnonzero(np.asarray(weight).ravel())
+    each = int(count) // 3
+    assert each == int(np.ceil(max(np.asarray(weight)[:, :8].sum(), np.asarray(weight)[:, 8:].sum()) / 16))
+    rows = np.asarray(index)[: int(count)].reshape(3, each, -1)
+    for epoch in range(3):
+        taken = [row[np.isin(row, own)] for row in rows[epoch]]
+        np.testing.assert_array_equal(np.sort(np.concatenate(taken)), own)
+        assert max(map(len, taken)) - min(map(len, taken)) <= 2  # one of each group
+    assert not np.array_equal(rows[0], rows[1]) and list(epochs[: int(count)]) == [0] * each + [1] * each + [2] * each
+
+
 def test_normalisation_reads_weights() -> None:
     advantage = jnp.array([[1.0, 2.0, 3.0, 1e6]])
     weight = jnp.array([[1.0, 1.0, 1.0, 0.0]])

@@ -1,20 +1,12 @@
 """Car soccer driven by hand in a real browser, by keyboard."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
-import shutil
 import time
 
 import pytest
 
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium on this machine", allow_module_level=True)
-
+from tests.support.browser import CHROMIUM, sync_api
 from tests.support.serving import serving
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU

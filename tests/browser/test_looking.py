@@ -1,11 +1,9 @@
 """Replays of every kind and a training that goes on, in a real browser: by keyboard, by links, on a phone."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,17 +11,10 @@ import time
 
 import pytest
 
-from tests.support.paths import ROOT
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium on this machine", allow_module_level=True)
-
 from jaxrl_envs.contract import registry
 from tests.serve.test_runs import make_run
+from tests.support.browser import CHROMIUM, sync_api
+from tests.support.paths import ROOT
 from tests.support.serving import GAMES, serving
 
 PATIENCE = 180_000  # milliseconds: what is opened may have to be compiled
@@ -245,6 +236,17 @@ def test_a_run_page_follows_what_is_written(new_page, place):
     assert "update\n35 of" in page.inner_text("#facts")
     assert page.inner_text("#league-rows").split()[:2] == ["self", "100.0"]
     assert "75.0 %" in page.inner_text("#matches")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["/runs", "/replays"])
+def test_how_many_are_listed_stands_in_its_line_as_small_text(new_page, path):
+    page = new_page(path)
+    page.wait_for_selector("#count:text(' of ')")
+    style = page.evaluate(
+        "(({ position, fontSize }) => [position, fontSize])(getComputedStyle(document.querySelector('#count')))"
+    )
+    assert style[0] == "static" and float(style[1].removesuffix("px")) <= 16
 
 
 @pytest.mark.slow

@@ -119,12 +119,29 @@ def test_skull_king_by_two_people_and_two_agents(client, new_page):
     assert download.value.suggested_filename.endswith(".replay")
 
 
+def test_a_full_trick_of_skull_king_stays_for_a_moment(client, new_page):
+    page = new_page()
+    sit_down(page, client, "skull_king", ["bot:easy", "bot:easy"])
+    held = None
+    while not held:
+        if page.query_selector(READY):
+            by_number(page)
+        page.wait_for_timeout(50)
+        held = page.query_selector(".board[data-held]")
+    began, text = time.monotonic(), page.inner_text(".board")
+    assert "the trick" in text or "this trick" in text
+    page.wait_for_selector(".board:not([data-held])")
+    assert time.monotonic() - began < 30
+
+
 def test_beasty_bar_by_clicks_on_a_phone(client, new_page):
     page = new_page((390, 844))
     sit_down(page, client, "beasty_bar", ["bot:heuristic"])
     play([page], by_click)
     told = [line.inner_text() for line in page.query_selector_all(".story li")]
-    assert sum(line.startswith("You play") for line in told) == 12
+    mine = [line.startswith("You play") for line in told if line.startswith(("You play", "Seat 1 plays"))]
+    assert 21 <= len(mine) <= 24, "a game ends after a turn that leaves fewer than five cards (specification, 6)"
+    assert all(before != after for before, after in zip(mine, mine[1:], strict=False)), "the seats take turns"
     assert "Game over" in page.inner_text(".board")
     assert page.query_selector("main").bounding_box()["width"] <= 390
 

@@ -34,7 +34,6 @@ from tests.support.training import run
         ),
         ({"opponents": ["bots"], "margin": 100}, "needs league.snapshots"),
         ({"opponents": ["self", "snapshots"], "snapshots": 4, "cross_play": True}, "set run.seeds to 2 or more"),
-        ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
         ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
     ],
 )

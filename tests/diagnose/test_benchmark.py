@@ -86,7 +86,7 @@ def test_steps_become_games_per_second():
     figures = [published.Published("a paper", 5.0)]
     [found] = breakdown.against_published(results, figures)
     assert (found["ratio"], found["by_cpu_time"]) == pytest.approx((2.0, 4.0))
-    assert tables.published([found]).split()[-2:] == ["2.0", "4.0"]
+    assert tables.published([found]).split()[-2:] == ["4.0", "2.0"]  # by CPU time first
     assert breakdown.against_published([result("of unknown length", 70.0)], figures) == []
 
 
@@ -130,14 +130,18 @@ SMALLER = [*SMALL, "ppo.minibatches=2", "ppo.epochs=3", "train.updates_per_call=
 @pytest.mark.thorough
 def test_training_parts_run_and_are_counted():
     config = configs.load(None, [*SMALLER, "run.devices=1"])
-    contestants, facts = training.contestants(config)
-    forward = 2 * (18 * 8 + 8 * 16 + 16 * 9 + 16 * 1)
-    assert facts["flops_per_decision_forward"] == forward
-    assert facts["flops_per_step"] == forward * (1 + 3 * 3)
-    assert [each.name for each in contestants] == ["whole", "playing", "game", "matrix product on 1"]
-    assert [each.units for each in contestants[:3]] == [32.0, 32.0, 32.0]
+    contestants, told = training.contestants(config)
     for each in contestants[:3]:
         each.block(), each.block()
+    facts, forward = told(), 2 * (18 * 8 + 8 * 16 + 16 * 9 + 16 * 1)
+    assert facts["flops_per_decision_forward"] == forward
+    assert facts["flops_playing"] == forward
+    # Forward and backward cost three products of each layer, but two of the first: nothing needs its input's gradient.
+    assert facts["flops_learning"] == 3 * (3 * forward - 2 * 18 * 8)
+    assert facts["others"] == 0.0 and facts["learnt"] == pytest.approx(1.0 - facts["forced"])
+    assert 0.7 < facts["learnt"] < 1.0  # the ninth move is forced
+    assert [each.name for each in contestants] == ["whole", "playing", "game", "matrix product on 1"]
+    assert [each.units for each in contestants[:3]] == [32.0, 32.0, 32.0]
 
 
 def test_early_stops_are_off_while_measuring():
@@ -147,7 +151,7 @@ def test_early_stops_are_off_while_measuring():
 
 def test_breakdown():
     results = [result("whole", 100.0), result("playing", 400.0), result("game", 1000.0), result("matrix 1", 2e6)]
-    facts = {"num_envs": 5, "num_steps": 2, "flops_per_step": 1e4, "memory": {}}
+    facts = {"num_envs": 5, "num_steps": 2, "flops_playing": 4e3, "flops_learning": 8e3, "learnt": 0.75, "memory": {}}
     report = breakdown.of_training(worker.Measurement(results, facts))
     assert report["share"] == pytest.approx({"environment": 0.1, "inference": 0.15, "update": 0.75})
     assert report["seconds_per_update"]["update"] == pytest.approx(0.075)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
@@ -71,8 +72,28 @@ def test_comparison_shows_what_got_better_and_what_differs(report):
 def test_saved_reports_are_read_back(report, tmp_path, capsys):
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report))
-    assert machine_report.main(arguments("--compare", str(path), str(path))) == 0
+    assert command_diagnose.main(arguments("--compare", str(path), str(path))) == 0
     assert "1.00" in capsys.readouterr().out
+
+
+def test_a_comparison_fails_beyond_a_threshold(report, tmp_path, capsys):
+    slower = copy.deepcopy(report)
+    slower["training"]["steps_per_cpu_second"] *= 0.9
+    slower["environment"]["steps_per_cpu_second"] *= 0.8
+    slower["training"]["steps_per_second"] *= 0.1  # the clock says as much about other programs
+    paths = [str(tmp_path / name) for name in ("before.json", "after.json")]
+    for path, content in zip(paths, (report, slower), strict=True):
+        Path(path).write_text(json.dumps(content))
+    assert command_diagnose.main(arguments("--compare", *paths)) == 0
+    capsys.readouterr()
+    assert command_diagnose.main(arguments("--compare", *paths, "--max-loss", "15")) == 1
+    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
+    assert failed == ["FAIL  environment steps per CPU s: -20.0 %, at most -15 % wanted"]
+    assert command_diagnose.main(arguments("--compare", *paths, "--max-loss", "25")) == 0
+    assert command_diagnose.main(arguments("--compare", *reversed(paths), "--max-loss", "0")) == 0
+    for given in (("--max-loss", "15"), ("--compare", *paths, "--max-loss", "100")):
+        with pytest.raises(UserError, match="--max-loss"):
+            command_diagnose.main(arguments(*given))
 
 
 def test_mistakes_are_said_in_a_sentence(tmp_path):
@@ -91,11 +112,14 @@ def test_mistakes_are_said_in_a_sentence(tmp_path):
     ]
     for given, message in cases:
         with pytest.raises(UserError, match=message):
-            machine_report.main(arguments(*given))
+            command_diagnose.main(arguments(*given))
 
 
-def test_an_override_may_stand_where_a_run_could():
-    assert machine_report._stage(arguments(*SETTINGS)).config.train.num_envs == 8
+def test_an_override_may_stand_where_a_run_could(monkeypatch):
+    found = []
+    monkeypatch.setattr(machine_report, "report_machine", lambda config, *_: found.append(config))
+    monkeypatch.setattr("jaxrl.xla.prepare_training", lambda config: None)
+    assert command_diagnose.main(arguments(*SETTINGS)) == 0 and found[0].train.num_envs == 8
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------

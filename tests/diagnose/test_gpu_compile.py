@@ -1,4 +1,4 @@
-"""What a GPU would be given, on a machine without one; see `jaxrl.diagnose.gpu_compile`."""
+"""What a GPU would be given, on a machine without one; see `jaxrl.diagnose.gpu.programs`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import presets
 from jaxrl.diagnose import device_parity, machine_report, saturation
-from jaxrl.diagnose.gpu_compile import Lowerable, lower, lowered, programs
+from jaxrl.diagnose.gpu.programs import Lowerable, lower, lowered, programs
 from jaxrl.games import make_games
 from jaxrl_envs.shared.errors import UserError
 

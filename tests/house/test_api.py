@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -57,6 +58,21 @@ def test_a_tournament_has_everybody_in_it(run):
 
 def test_a_game_is_made_with_its_options():
     assert jaxrl.make("skull_king", players=3).num_players == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "game", "wanted"),
+    [
+        ("", "skull_king", "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion"),
+        ("", "tests.support.games:TicTacToe", ""),  # does not ask for it
+        ("--xla_backend_extra_options=", "skull_king", "--xla_backend_extra_options="),  # the user's own
+    ],
+)
+def test_a_game_is_compiled_as_the_commands_do(monkeypatch, given, game, wanted):
+    monkeypatch.setenv("XLA_FLAGS", given)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    jaxrl.make(game)
+    assert os.environ["XLA_FLAGS"] == wanted
 
 
 def test_callbacks_are_objects_of_the_program(run, tmp_path):

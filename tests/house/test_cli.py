@@ -18,7 +18,6 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.training.launching import run as training_run
 from jaxrl.training.launching import start
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH, ROOT
@@ -58,6 +57,20 @@ def fails(capsys, *argv: str) -> str:
         (["train", "--config", "skull_king_cpu", "env.id=chess"], "unknown game 'chess'"),
         (["train", "--config", "skull_king_cpu", "env.options.players=9"], "players must be 2 to 8"),
         (["train", "--config", "skull_king_cpu", "--confg", "x"], "unrecognized arguments"),
+        (["train", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
+        (["train", "no/such/file.yaml"], "no configuration file 'no/such/file.yaml': check the path"),
+        (["train", "--config", "foo.yaml"], "no configuration file 'foo.yaml': check the path"),
+        (["train", "skull_king_cpu", "ppo.lr=1e-3"], "the learning rate is `ppo.learning_rate`"),
+        (
+            ["train", "skull_king_cpu", "train.total_steps=1e30"],
+            "at least 1 and at most 9007199254740992, got 1e+30",
+        ),
+        (["train", "skull_king_cpu", "network.hidden=[]"], "network.hidden is empty: give the width of at least one"),
+        (["serve", "--runs", "/no/such/folder"], "--runs: there is no folder /no/such/folder"),
+        (["resume"], "the following arguments are required: RUN (see"),
+        (["evaluate"], "the following arguments are required: RUN (see"),
+        (["evaluate", "bot:random", "--deals", "0"], "--deals must be at least 2 and at most 2147483647, got '0'"),
+        (["tournament", "bots", "--deals", "1e9"], "--deals must be at least 2 and at most 2147483647, got '1e9'"),
         (["resume", "no_such_run"], "no_such_run"),
         (["evaluate", "no_such_run"], "no_such_run"),
         (["play", "no_such_run"], "no_such_run"),
@@ -72,7 +85,7 @@ def fails(capsys, *argv: str) -> str:
         (["runs"], "there are no runs in runs"),
         (["evaluate", "bot:random", "--seed", "-1"], "--seed: must be a whole number from 0 to 4294967295"),
         (["tournament", "bots", "--anchor-rating", "nan"], "--anchor-rating: must be a number"),
-        (["train", "--config", "skull_king_cpu", f"train.total_steps={10**22}"], "lower it"),
+        (["train", "--config", "skull_king_cpu", f"train.total_steps={10**22}"], "more than 64 bits"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -216,7 +229,7 @@ def test_config_prints_what_train_would_use(capsys):
 
 def test_a_preset_is_printed_with_the_origin_of_its_values(capsys, tmp_path):
     (tmp_path / "mine.yaml").write_text("base: skull_king_cpu\nppo: {epochs: 7}\n")
-    assert cli.main(["config", "mine.yaml", "ppo.clip=0.3", "seats.1.weight=2"]) == 0
+    assert cli.main(["config", "mine.yaml", "ppo.clip=0.3", "seats.0.weight=2"]) == 0
     printed = capsys.readouterr().out
     for line in ("epochs: 7  # mine.yaml", "clip: 0.3  # command line", "players: 4  # skull_king.yaml", "target_kl: "):
         assert f"\n  {line}" in printed or f"\n    {line}" in printed
@@ -224,7 +237,7 @@ def test_a_preset_is_printed_with_the_origin_of_its_values(capsys, tmp_path):
     rate = capsys.readouterr().out.partition("  learning_rate:")[2].splitlines()[:3]
     assert rate == ["  # command line", "    kind: constant", "    start: 0.001"]
     (tmp_path / "printed.yaml").write_text(printed)
-    assert configs.load("printed.yaml") == configs.load("mine.yaml", ["ppo.clip=0.3", "seats.1.weight=2"])
+    assert configs.load("printed.yaml") == configs.load("mine.yaml", ["ppo.clip=0.3", "seats.0.weight=2"])
 
 
 def test_games_are_listed_with_how_others_are_named(capsys):
@@ -264,12 +277,14 @@ def test_runs_are_listed_without_jax(tmp_path):
         result = run("-c", RUNS, cwd=tmp_path)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
     assert result.returncode == 0, result.stderr
-    assert lines["new"] == "skull_king ppo 0 of 1 M no checkpoint"
-    assert lines["half"] == "skull_king ppo 500 k of 1 M stopped win rate 50.0% after 2 updates"
-    assert lines["done"] == "skull_king ppo 250 k of 1 M finished return 2.5 after 1 updates"
+    assert lines["new"] == "skull_king ppo 0 of 1.02 M no checkpoint"
+    assert lines["half"] == "skull_king ppo 500 k of 1.02 M stopped win rate 50.0% after 2 updates"
+    assert lines["done"] == "skull_king ppo 250 k of 1.02 M finished return 2.5 after 1 updates"
     assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("stopped")
-    assert lines["huge"] == "skull_king ppo 0 of 1 M stopped" and lines["lies"] == "skull_king ppo 4 of 1 M stopped"
-    assert lines["busy"] == "skull_king ppo 0 of 1 M training"
+    assert (
+        lines["huge"] == "skull_king ppo 0 of 1.02 M stopped" and lines["lies"] == "skull_king ppo 4 of 1.02 M stopped"
+    )
+    assert lines["busy"] == "skull_king ppo 0 of 1.02 M training"
 
 
 # ---- XLA's flags ----
@@ -361,7 +376,7 @@ def test_a_run_asks_for_its_game_before_jax_starts(flags, tmp_path, monkeypatch)
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
-    monkeypatch.setattr(training_run, "run_training", stop)
+    monkeypatch.setattr(start, "run_training", stop)
     assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
     assert flags() == ["--xla_force_host_platform_device_count=4"]
 

@@ -75,7 +75,8 @@ def test_links_lead_somewhere():
     """`mkdocs build --strict` checks the pages of the site only; this test also checks the files of the repository."""
     for page, text in PAGES.items():
         for link in re.findall(r"""(?:\]\(|src=")([^)#"\s]+)[^)"]*[)"]""", re.sub(r"```.*?```", "", text, flags=re.S)):
-            assert re.match(r"https?://", link) or (ROOT / page).parent.joinpath(link).exists(), f"{page}: {link}"
+            elsewhere = re.match(r"https?://|\.\./\.\./actions/workflows/", link)  # the latter are badges
+            assert elsewhere or (ROOT / page).parent.joinpath(link).exists(), f"{page}: {link}"
 
 
 def test_every_page_is_listed():
@@ -95,7 +96,7 @@ def test_the_export_example_runs(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.thorough
 def test_the_environment_example_runs():
-    example = next(block for block in PYTHON if "registry.make" in block)
+    example = next(block for block in PYTHON if "jaxrl.make(" in block and "env.step" in block)
     names: dict = {}
     exec(compile(example, "library.md", "exec"), names)
     assert names["state"].current_player.shape == (1024,)

@@ -188,13 +188,13 @@ def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
 
 
 def test_a_new_snapshot_in_a_slot_has_no_results_yet() -> None:
-    """Games, score and evaluation of the one before do not count for it, and it is as strong as the learner."""
+    """Games and score of the one before do not count for it, and it is as strong as the learner."""
     anakin = program(TicTacToe(), league_config())
     state, numbers = filled(anakin, 4), jnp.arange(7.0)
-    pool = state.pool.replace(games=10 + numbers, score=numbers, evaluated=numbers / 10, elo=1000 + numbers)
+    pool = state.pool.replace(games=10 + numbers, score=numbers, elo=1000 + numbers)
     after = pools.add_snapshot(pool, state.learner.params, 9)
     new = np.arange(7) == 3  # slot 0, behind the learner and two bots
-    for name, fresh in (("games", 0.0), ("score", 0.0), ("evaluated", -1.0), ("elo", 1000.0)):
+    for name, fresh in (("games", 0.0), ("score", 0.0), ("elo", 1000.0)):
         before = np.asarray(getattr(pool, name))
         np.testing.assert_array_equal(getattr(after, name), np.where(new, np.float32(fresh), before), err_msg=name)
 
@@ -276,22 +276,20 @@ def test_weights(weighting: str, expected: list[float]) -> None:
     """Win rates 1, 0 and 1/2: at the ends the floor holds."""
     weights = {"lowest": 3.0} if weighting == "fixed" else {}
     league = LeagueConfig(opponents=("bots", "self"), self_play=0.1, weighting=weighting, weights=weights)
-    league = dataclasses.replace(league, update_from="evaluation")
     seats = pools.make_league(league_config(league), HighCard())
-    pool = seats.init({})
-    pool = pools.with_results(pool, seats.names, {"random": 1.0, "lowest": 0.0, "highest": 0.5, "absent": 1.0})
+    fresh, games = seats.init({}), jnp.float32(1e9)
+    pool = fresh.replace(games=jnp.full(4, games), score=games * jnp.array([0.5, 1.0, 0.0, 0.5]))
     share = np.asarray(seats.shares(pool))
     np.testing.assert_allclose(share[1:], 0.9 * np.array(expected) / np.sum(expected), rtol=1e-5)
     assert share[0] == np.float32(0.1)
-    trained = pools.make_league(league_config(dataclasses.replace(league, update_from="training")), HighCard())
     equal = np.array([1.0, 3.0, 1.0] if weighting == "fixed" else [1.0, 1.0, 1.0])
-    np.testing.assert_allclose(trained.shares(pool)[1:], 0.9 * equal / np.sum(equal), rtol=1e-5)
+    np.testing.assert_allclose(seats.shares(fresh)[1:], 0.9 * equal / np.sum(equal), rtol=1e-5)
 
 
 def test_names_are_in_the_order_of_controllers() -> None:
     seats = program(HighCard(), league_config()).setup.seats
     names = ("self", "random", "lowest", "highest", *(f"snapshot_{slot}" for slot in range(4)))
-    assert seats.names == pools.entry_names(EVERYBODY, HighCard()) == names
+    assert seats.names == names
 
 
 def test_shares_of_snapshots() -> None:

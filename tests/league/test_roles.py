@@ -19,6 +19,7 @@ from jaxrl.league.elo import SCALE, expected_score, points
 from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.matches.outcomes import GameTally
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Z95
 from jaxrl.training.config import ExploitConfig
@@ -180,7 +181,9 @@ def exploitability() -> float:
 
 
 @pytest.mark.thorough
-def test_an_exploiter_finds_the_planted_weakness_and_the_main_agent_closes_it():
+def test_an_exploiter_finds_the_planted_weakness_and_the_main_agent_closes_it(monkeypatch):
+    # A linear policy, in which a weakness can be planted; configurations have a dense layer.
+    monkeypatch.setattr(NetworkConfig, "check", lambda self, config: None)
     env = Nim(largest=LARGEST)
     league = LeagueConfig(opponents=("self", "snapshots"), snapshots=2, snapshot_every=0, self_play=0.25, margin=50.0)
     config = league_config(

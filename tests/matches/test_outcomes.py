@@ -138,7 +138,7 @@ def test_a_table_is_one_and_fits_into_a_terminal():
 
 
 def test_many_figures_are_a_table_of_their_own():
-    figures = {f"figure_{i}": np.array([i, i + 1.0]) for i in range(50)}
+    figures = {f"figure_{i}": np.array([i, i + 1.0]) for i in range(tables.LINES + 10)}
     rows = [made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)]
     rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
     first, second = tables.format_table(rows, 2).split("\n\n")

@@ -28,9 +28,9 @@ from tests.support.training import compiled_network, small_config, train
 
 pytestmark = pytest.mark.thorough
 
-SMALL = CandidatesConfig(dim=16, layers=1, embedding=4)
+SMALL = CandidatesConfig(dim=16, layers=1)
 CONFIG = NetworkConfig(kind="candidates", candidates=SMALL)
-DEEP = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=2, embedding=0))
+DEEP = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=2))
 BFLOAT16 = NetworkConfig(kind="candidates", candidates=SMALL, compute_dtype="bfloat16")
 HEADS = {
     "policy": None,
@@ -150,7 +150,7 @@ def test_an_option_may_be_about_an_entity():
 
 
 def test_entities_look_at_those_that_stand_for_something():
-    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, attention=1, heads=2))
+    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, attention=1))
     network = compiled_network(config, Market())
     params = trained(network)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
@@ -170,7 +170,7 @@ def test_options_look_at_each_other_and_only_at_those_that_there_are():
         def candidates(self, observation) -> Candidates:
             return super().candidates(observation)._replace(option_mask=jnp.arange(STALLS + 1) < STALLS)
 
-    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, together=1, heads=2))
+    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, together=1))
     network = compiled_network(config, Masked())
     params = trained(network)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))

@@ -138,6 +138,9 @@ def test_entries_of_the_compilation_cache_that_are_cut_short_are_removed(tmp_pat
     os.utime(tmp_path / "old-cache", (0, 0))  # older than the last check, so it is not read again
     directory._drop_damaged(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*-cache")) == ["old-cache", "whole-cache"]
+    os.utime(tmp_path / ".checked", (time.time() + 1e7,) * 2)  # the clock is set back: all of them are looked at
+    directory._drop_damaged(tmp_path)
+    assert [path.name for path in tmp_path.glob("*-cache")] == ["whole-cache"]
 
 
 def test_a_start_that_is_killed_while_it_looks_leaves_the_rest_to_the_next(tmp_path, monkeypatch):
@@ -146,7 +149,7 @@ def test_a_start_that_is_killed_while_it_looks_leaves_the_rest_to_the_next(tmp_p
 
     (tmp_path / "cut-cache").write_bytes(compress_executable(b"a program" * 100)[:-5])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(type(tmp_path), "read_bytes", killed)
+        patch.setattr(directory.files, "contents", killed)
         directory._drop_damaged(tmp_path)
     os.utime(tmp_path / "cut-cache", (time.time() - 60, time.time() - 60))
     (tmp_path / "gone-cache").symlink_to("nowhere")  # is passed over

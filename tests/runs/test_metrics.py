@@ -8,6 +8,8 @@ import json
 import math
 import re
 import struct
+import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,7 @@ from jaxrl.runs import metric_log, metrics, stopwatch
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 from jaxrl.runs.stopwatch import CompileClock
+from jaxrl.training import health
 
 
 def events(folder) -> list[Event]:
@@ -204,3 +207,68 @@ def test_rows_are_json(tmp_path):
     logger.write(1, 1, {"x": math.inf})
     logger.close()
     assert json.loads((tmp_path / "metrics.jsonl").read_text())["x"] is None
+
+
+class FakeNvml:
+    """NVML of a machine with three GPUs."""
+
+    def __init__(self, fails: str = ""):
+        self.fails, self.asked = fails, []
+
+    def __getattr__(self, name: str):
+        def answer(*arguments):
+            if name == self.fails:
+                raise OSError(name)
+            self.asked += arguments
+            return (
+                SimpleNamespace(gpu=90 if 1 in arguments or "GPU-b" in arguments else 30, memory=5)
+                if (name == "nvmlDeviceGetUtilizationRates")
+                else (arguments or (None,))[0]
+            )
+
+        return answer
+
+
+GPUS = [SimpleNamespace(platform="gpu", local_hardware_id=number) for number in range(2)]
+
+
+@pytest.fixture
+def nvml(monkeypatch):
+    """Installs a fake pynvml."""
+
+    def install(module):
+        health._meters.cache_clear()
+        monkeypatch.setitem(sys.modules, "pynvml", module)
+        return module
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    yield install
+    health._meters.cache_clear()
+
+
+def test_how_busy_the_gpus_are(nvml, monkeypatch):
+    fake = nvml(FakeNvml())
+    found = health.gpu_utilisation(GPUS, 2.0)
+    assert found[health.GPU].value == pytest.approx(0.6) and fake.asked == [0, 1, 0, 1]
+    later = metrics.join(found, health.gpu_utilisation(GPUS[1:], 6.0))
+    assert later[health.GPU].value == pytest.approx((2 * 0.6 + 6 * 0.9) / 8)  # over time
+    assert "| GPU 60 % |" in Progress(10).text(5, {health.GPU: 0.6}, 1.0) and "GPU" not in Progress(10).text(5, {}, 1.0)
+    for names, asked in (("2,1", [2]), ("GPU-b,GPU-a", ["GPU-b"])):
+        health._meters.cache_clear()
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", names)
+        fake.asked.clear()
+        health.gpu_utilisation(GPUS[:1], 1.0)
+        assert fake.asked == asked * 2
+
+
+@pytest.mark.parametrize("fails", ["nvmlInit", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUtilizationRates"])
+def test_a_driver_that_does_not_answer_shows_nothing(nvml, fails):
+    nvml(FakeNvml(fails))
+    assert health.gpu_utilisation(GPUS, 1.0) == {}
+
+
+def test_without_a_gpu_or_its_package_nothing_is_asked(nvml):
+    fake = nvml(FakeNvml())
+    assert health.gpu_utilisation(jax.local_devices(), 1.0) == {} and fake.asked == []
+    nvml(None)  # as if it were not installed
+    assert health.gpu_utilisation(GPUS, 1.0) == {}

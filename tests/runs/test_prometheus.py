@@ -81,6 +81,7 @@ def test_a_scrape_tells_everything():
     exporter = Exporter(0, counters=figures)
     try:
         row = {"time/queue_depth": 1.5, "train/policy_lag": 1.0, "train/loss": 0.25, "rollout/ep_rew_mean": math.nan}
+        row["time/gpu_utilisation"] = 0.75
         exporter.update(steps=3_000_000_000, updates=12, games=345, row=row)
         found = scrape(exporter.port)
     finally:
@@ -90,6 +91,7 @@ def test_a_scrape_tells_everything():
         "jaxrl_updates_total": 12.0,
         "jaxrl_games_total": 345.0,
         "jaxrl_queue_depth": 1.5,
+        "jaxrl_gpu_utilisation": 0.75,
         "jaxrl_policy_lag_updates": 1.0,
         "jaxrl_games_started_total": 9.0,
         "jaxrl_games_waiting": 4.0,

@@ -17,23 +17,23 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.runs import presence, status
-from jaxrl.runs.checkpoints import record as checkpoint_record
+from jaxrl.runs.checkpoints import state as checkpoint_state
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.training import trainer
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH
+from tests.support.small_runs import NIM
 
 pytestmark = pytest.mark.thorough
 
-CONFIG = """
-env: {id: "examples.nim:Nim"}
-run: {devices: 1, cache_dir: ""}
-network: {hidden: [8]}
-ppo: {minibatches: 2}
+CONFIG = (
+    NIM
+    + """\
 train: {num_envs: 16, num_steps: 8, total_steps: 1024, updates_per_call: 1, checkpoint_every: 2, evaluate_every: 2}
 evaluate: {deals: 2, training_deals: 2, opponents: [random]}
 """
+)
 
 
 def told(*arguments: str, capsys) -> dict:
@@ -52,8 +52,8 @@ def life(tmp_path_factory):
     run, log = Path("runs/nim"), trainer.Trainer._log
 
     def at_update(number: int, then):
-        def logged(self, row):
-            log(self, row)
+        def logged(self, row, when=None):
+            log(self, row, when)
             if self.update == number and "train/loss" in row:
                 then(self)
 
@@ -158,7 +158,7 @@ def test_a_damaged_checkpoint_is_passed_over(copied):
 
 
 def test_a_checkpoint_that_cannot_be_read_is_not_called_damaged(copied, capsys, monkeypatch):
-    check = checkpoint_record.check_files
+    check = checkpoint_state.check_files
 
     def checked(place, step):
         if step == 8:
@@ -168,11 +168,11 @@ def test_a_checkpoint_that_cannot_be_read_is_not_called_damaged(copied, capsys, 
     (copied / "evaluation.json").unlink()
     (copied / "process.json").write_text("{}")
     monkeypatch.setattr(status, "_ended", lambda *_: "stopped")
-    monkeypatch.setattr(checkpoint_record, "check_files", checked)
+    monkeypatch.setattr(checkpoint_state, "check_files", checked)
     found = status.whole(copied)
     assert found.checkpoint["update"] == 6 and not found.checkpoint["damaged"] and found.next_command == ""
     assert cli.main(["status", "nim"]) == 0 and "; 8: cannot be read: Permission denied" in capsys.readouterr().out
-    monkeypatch.setattr(checkpoint_record, "check_files", check)
+    monkeypatch.setattr(checkpoint_state, "check_files", check)
     for step in status._saved(copied):
         record = json.loads((copied / "checkpoints" / str(step) / "record.json").read_bytes().partition(b"\n")[2])
         files.write(*_record(copied / "checkpoints" / str(step), record | {"format": 99}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import threading
@@ -19,6 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 from jaxrl import cli
 from jaxrl.matches import interactive
+from jaxrl.players.find import Lookup
 from jaxrl.players.player import bot_player
 from jaxrl.serve import player_catalog
 from jaxrl.serve.guard import COOKIE
@@ -117,8 +117,8 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
     context = library.context(HIGH_CARD, {})
     read = []
 
-    def find(name: str, asked: argparse.Namespace):
-        read.append((name, asked.checkpoint))
+    def find(name: str, lookup: Lookup):
+        read.append((name, lookup.checkpoint))
         return SimpleNamespace(config=context.config, env=context.env, players=[bot_player(context.env, "lowest")])
 
     monkeypatch.setattr(player_catalog, "find_player", find)

@@ -149,7 +149,8 @@ def test_tables_survive_a_restart(tmp_path):
             assert anna.play_on(again)["over"]
     (tmp_path / f"{table['id']}.table").write_text("{")
     with serving(tmp_path) as client:
-        assert json.loads(client.request("/api/tables")[1]) == []
+        (bad,) = json.loads(client.request("/api/tables")[1])
+        assert bad["id"] == f"{table['id']}.table" and "not valid JSON" in bad["bad"]
 
 
 def test_an_agent_of_about_the_own_strength(tmp_path):
@@ -261,7 +262,7 @@ def test_there_is_an_end_to_everything(tmp_path):
 
 
 def test_the_command_says_what_is_wrong(capsys, tmp_path):
-    free = ["serve", "--runs", str(tmp_path / "runs"), "--port"]
+    free = ["serve", "--runs", str(tmp_path), "--port"]
     with sockets.create_server(("127.0.0.1", 0)) as taken:
         assert cli.main([*free, str(taken.getsockname()[1])]) == cli.USER_ERROR
     assert "cannot listen on 127.0.0.1, port" in capsys.readouterr().err

@@ -14,8 +14,6 @@ SECTIONS = {  # what a parameter or variable with this annotation holds
     "DQNCoefs": "dqn",
     "DQNConfig": "dqn",
     "ExploitConfig": "exploit",
-    "HindsightCoefs": "hierarchical.hindsight",
-    "HindsightConfig": "hierarchical.hindsight",
     "LeagueConfig": "league",
     "NetworkConfig": "network",
     "PPOCoefs": "ppo",
@@ -23,6 +21,7 @@ SECTIONS = {  # what a parameter or variable with this annotation holds
     "SeatMix": "seats.0",
     "SebulbaConfig": "sebulba",
     "Sequence[SeatMix]": "seats",
+    "StopRules": "train.stop",
 }
 CALLS = {"coefs_of": "ppo", "PPOCoefs": "ppo", "DQNCoefs": "dqn"}  # what gives the traced numbers of a section
 ROLES = ("hierarchical.manager", "hierarchical.worker")  # whose schedules stand in for those of ppo

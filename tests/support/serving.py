@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -16,6 +19,7 @@ from websockets.sync.client import connect
 
 from jaxrl.serve.app import make_server
 from jaxrl.serve.server import Server, ServerSettings
+from tests.support.limits import limited
 
 GAMES = (
     "tests.support.games:HighCard",
@@ -119,3 +123,32 @@ def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
         running.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def serve_process(
+    folder: Path, *options: str, files: int = 0, write_limit: int = 0, port: int = 0
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`jaxrl serve` in a process of its own, and the address that it prints.
+
+    Args:
+      folder: of runs and tables.
+      options: further options of the command.
+      files: most descriptors that it may have open; 0: as many as this process.
+      write_limit: bytes at which its files end, as on a full disk; 0: none.
+      port: to listen on; 0: any.
+    """
+    limits = [f"-n {files}"] * (files > 0) + [f"-f {write_limit // 1024}"] * (write_limit > 0)
+    command = [sys.executable, "-m", "jaxrl", "serve", "--port", str(port), "--runs", str(folder), *options]
+    env = os.environ | {"JAX_PLATFORMS": "cpu"}
+    with (
+        open(folder / "server.log", "a") as log,
+        subprocess.Popen(limited(command, *limits), stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert said.startswith("open http://"), f"{said}\n{(folder / 'server.log').read_text()}"
+            yield process, said.split()[1]
+        finally:
+            process.kill()

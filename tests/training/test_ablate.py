@@ -105,4 +105,4 @@ def test_students_interval():
 
 def test_a_weight_may_be_several_numbers():
     weights = ablation.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, OVER[1])
-    assert ablation.chosen(weights, OVER[1], None) == {"touch": [1, 0]}
+    assert ablation.chosen(weights, OVER[1], []) == {"touch": [1, 0]}

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl import xla
 from jaxrl.algorithms import trajectory
 from jaxrl.games import GameForms, compare
 from jaxrl.league.config import SeatMix
@@ -34,6 +35,17 @@ def test_two_calls_equal_one_call_of_twice_the_updates() -> None:
     _, twice, _ = train(HighCard(), small_config(updates=2, calls=4), 2)
     _, once, _ = train(HighCard(), small_config(updates=4, calls=2), 1)
     assert_identical(twice, once)
+
+
+def test_first_games_are_compiled_fast_and_are_the_same(monkeypatch) -> None:
+    config = small_config(seats=BOTS, stagger=5)
+    first = make_program(config, TicTacToe()).init(3)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=2")
+    assert xla.quick_options() == {}, "a level of the user's own"
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert xla.quick_options()
+    assert_identical(make_program(config, TicTacToe()).init(3), first)
 
 
 @pytest.mark.thorough

@@ -83,14 +83,14 @@ def test_a_policy_that_cannot_be_exploited_and_one_that_always_can(caplog):
     def programs() -> set[str]:
         lines = [record.getMessage() for record in caplog.records]
         caplog.clear()
-        wanted = ("_init_one", "_run_seeds", "_play")
+        wanted = ("_init_one", "_lanes_of", "_run_seeds", "_play")
         return {name for name in wanted if any("Compiling" in line and name in line for line in lines)}
 
     first, second = policy_of(settings, env), policy_of(settings, env, bias=(12.0, 0.0, 0.0))
     with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
         caplog.clear()
         uniform = exploiter(first, update=1)
-        assert programs() == {"_init_one", "_run_seeds", "_play"}
+        assert programs() == {"_init_one", "_lanes_of", "_run_seeds", "_play"}
         found = exploiter.from_each_start(second, update=2)
         assert not programs()  # compiled once for all cycles
     assert abs(uniform.gain.mean) < 2 * uniform.gain.half < 0.5
@@ -174,7 +174,6 @@ def home(tmp_path_factory):
             "opponents": ["self", "snapshots", "random"],
             "snapshots": 2,
             "snapshot_every": 0,
-            "update_from": "evaluation",
         },
         "network": {"hidden": [8]},
         "ppo": {"epochs": 1, "minibatches": 2},
@@ -215,14 +214,12 @@ def test_exploit_cycles_are_logged_fill_the_pool_and_are_repeated_by_a_resume(ho
     assert [line.split()[3] for line in table.splitlines()[2:6]] == ["main", "bot", "exploiter", "exploiter"]
 
 
-def test_evaluations_in_training_feed_the_pool_and_choose_the_best(home):
+def test_evaluations_in_training_choose_the_best(home):
     run = runs.RunDirectory(home / "runs" / "league")
     rates = {
         row["update"]: row["eval/random/win_rate"] for row in rows(home, "league") if "eval/random/win_rate" in row
     }
     assert set(rates) == {4, 8}
-    for update, rate in rates.items():  # there are no draws
-        assert run.checkpoints().read(update).arrays["pool.evaluated"].tolist() == pytest.approx([-1, rate, -1, -1])
     best = json.loads(run.best_file.read_text())
     assert best["best_by"] == "mean_win_rate" and best["score"] == max(rates.values()) == rates[best["update"]]
 

@@ -13,6 +13,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.games import make_stages
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
@@ -62,7 +63,7 @@ def train(home: Path, name: str, *overrides: str) -> int:
 def trainer(home: Path, name: str, *overrides: str) -> Trainer:
     """A new run before its first update."""
     config = configs.load(home / "tiny.yaml", [f"run.name={name}", *overrides])
-    return Trainer(config, runs.new_run(config), resume=False)
+    return Trainer(config, runs.new_run(config), make_stages(config), resume=False)
 
 
 def refused(home: Path, *overrides: str) -> str:
@@ -135,7 +136,7 @@ def test_games_are_dealt_again(home):
         new.close()
     first = runs.RunDirectory(home / "runs" / "first")
     config = dataclasses.replace(first.config(), run=dataclasses.replace(first.config().run, name="again"))
-    again = Trainer(config, runs.new_run(config), resume=False)
+    again = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
     boards.append(np.asarray(again.state.lanes.env_state.board))
     again.close()
     assert not any(np.array_equal(boards[i], boards[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
@@ -167,7 +168,7 @@ def test_a_continued_run_counts_on_and_resumes_exactly(home):
 def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
     trainer(home, "early", "train.from_run=first@6").close()
     run = runs.RunDirectory(home / "runs" / "early")
-    again = Trainer(run.config(), run, resume=True)
+    again = Trainer(run.config(), run, make_stages(run.config()), resume=True)
     again.close()
     assert again.update == 6
     source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(6)
@@ -225,14 +226,19 @@ def test_an_empty_string_on_the_command_line():
 
 
 def test_the_shipped_continuation_fits_the_run_that_it_continues():
-    """Update 600 of beasty_bar is kept, network and game are the same, and the numbers are those it is named for."""
-    first, second = configs.load("beasty_bar"), configs.load("resume_600_to_1000")
+    """The earlier run keeps update 600, network and game are the same, and the numbers are those it is named for."""
+    first, second = configs.load("beasty_bar_transformer"), configs.load("resume_600_to_1000")
     train = second.train
-    assert (train.from_name, train.from_update, second.num_updates) == ("beasty_bar", 600, 1000)
+    assert (train.from_name, train.from_update, second.num_updates) == ("beasty_bar_transformer", 600, 1000)
     assert first.num_updates >= 600 and 600 % first.train.keep_every == 0
     assert (first.env, first.network, first.run.seeds) == (second.env, second.network, second.run.seeds)
     assert first.evaluation_options == second.evaluation_options
     assert second.batch_size // second.ppo.minibatches == 2048 and second.ppo.epochs == 4
     assert second.league.snapshots == 11  # the oldest rests: ten are met
     assert (train.evaluate_every, train.checkpoint_every) == (25, 50)
+    shape = second.network.transformer
+    assert (second.network.kind, shape.dim, shape.heads, shape.layers) == ("transformer", 256, 8, 4)
+    assert (second.exploit.every, second.ppo.gamma, second.league.self_play, second.run.seed) == (100, 0.99, 0.5, 42)
+    assert 8192 <= train.num_envs <= 8192 * 1.05 and train.num_envs % second.league.snapshots == 0
+    make_stages(second)  # the game's own checks
     assert 600 % train.updates_per_call == 25 % train.updates_per_call == 0

@@ -25,11 +25,11 @@ from jaxrl.players.export import load_policy
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Estimate
-from jaxrl.training.evaluation import Evaluated
 from jaxrl.training.exploit.best_response import Exploit
 from jaxrl.training.make import make_program
 from jaxrl.training.stages.curriculum import Course
 from jaxrl.training.stages.stage_setup import carried, check_learners
+from jaxrl.training.strength.evaluation import Evaluated
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Bot, Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError
@@ -301,7 +301,8 @@ def test_resume_is_exact_in_every_stage_and_around_every_move(home, at):
     for step in run.checkpoints().steps():
         if step > at:
             shutil.rmtree(run.checkpoints().directory / str(step))
-    with contextlib.closing(Trainer(run.config(["tests"]), run, resume=True)) as trainer:
+    config = run.config(["tests"])
+    with contextlib.closing(Trainer(config, run, make_stages(config), resume=True)) as trainer:
         assert trainer.train()
     assert_same(newest(home, "whole"), newest(home, name))
     assert newest(home, "whole").meta["host"]["curriculum"] == newest(home, name).meta["host"]["curriculum"]
@@ -336,6 +337,8 @@ def test_an_override_that_a_stage_puts_aside_is_told(home, capsys):
     )
     runs.load_run(home / "runs" / "whole", "2", ["tests"], ["ppo.entropy_coef.start=0.3"])
     assert "ppo.entropy_coef.start has no effect in stage 'hard'" in capsys.readouterr().err
+    configs.load("skull_king_rounds")  # its last stage sets nothing, and no override is given
+    assert capsys.readouterr().err == ""
 
 
 def test_late_stages_are_checked_at_the_start(home, monkeypatch):
@@ -352,7 +355,7 @@ def test_late_stages_are_checked_at_the_start(home, monkeypatch):
     monkeypatch.setattr("jaxrl.training.memory_budget.size_of", size)
     config = configs.named(configs.load(home / "echo.yaml"), "late")
     with pytest.raises(UserError, match="^stage 'hard' of the curriculum: this training needs about 1,024.0 GiB"):
-        Trainer(config, runs.new_run(config), resume=False)
+        Trainer(config, runs.new_run(config), make_stages(config), resume=False)
 
 
 def test_another_run_goes_on_in_the_stage_of_its_checkpoint(home):
@@ -362,7 +365,7 @@ def test_another_run_goes_on_in_the_stage_of_its_checkpoint(home):
         origin = {"train": tree()["train"] | {"from_run": "whole@6", "total_steps": 99 * BATCH}}
         wanted = tree(*stages, home=home, **origin, **options)
         config = configs.named(configs.from_dict(wanted), name)
-        return Trainer(config, runs.new_run(config), resume=False)
+        return Trainer(config, runs.new_run(config), make_stages(config), resume=False)
 
     source = runs.RunDirectory(home / "runs" / "whole").checkpoints().read(6)
     for number, stages in ((1, (EASY, HARD)), (0, (EASY, HARD | {"name": "harder"})), (0, ())):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 import shutil
@@ -17,6 +15,7 @@ from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore, Damaged, Snapshot, take
 from jaxrl_envs.shared.errors import UserError
 from tests.runs.test_checkpoint import STAMP, a_state, store_with
+from tests.support.hostile_checkpoints import reseal
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +31,6 @@ def store(pristine, tmp_path) -> CheckpointStore:
     """A copy to be damaged."""
     shutil.copytree(pristine.directory, tmp_path / "checkpoints")
     return CheckpointStore(tmp_path / "checkpoints")
-
-
-def reseal(place: Path, change) -> None:
-    """Changes the record of a checkpoint and makes its checksums right again."""
-    record = json.loads((place / "record.json").read_bytes().partition(b"\n")[2])
-    change(record)
-    files = [path for path in (place / "state").rglob("*") if path.is_file()]
-    record["files"] = {
-        path.relative_to(place / "state").as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
-    }
-    text = json.dumps(record).encode()
-    (place / "record.json").write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
 # ---- every damage ---------------------------------------------------------------------------------------------------

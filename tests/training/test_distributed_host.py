@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
-from jaxrl.training.make import make_program
+from jaxrl.training.launching.start import check_processes
 from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import dqn_config
@@ -45,6 +45,7 @@ from jaxrl import config as configs
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.games import make_games
+from jaxrl.training.launching.start import check_processes
 from jaxrl.training.make import make_program
 
 store = checkpoint.CheckpointStore(Path(sys.argv[1]))
@@ -162,4 +163,4 @@ def test_host_games_that_stay_in_one_process_say_so(monkeypatch):
         ),
     ):
         with pytest.raises(UserError, match=sentence):
-            make_program(config, env)
+            check_processes(config, env)

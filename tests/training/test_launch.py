@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs import heartbeat
+from jaxrl.runs import distributed, heartbeat
 from jaxrl.runs.heartbeat import LOST
 from jaxrl.training.launching import launch, start
 
@@ -118,6 +119,31 @@ def test_who_falls_silent_is_found(silent, monkeypatch):
     monkeypatch.setattr(one, "_lost", lambda other: (lost.append(other), found.set(), one.done.set()))
     one.start()
     assert found.wait(60.0) and lost == [silent]
+    one.join()
+
+
+@pytest.mark.parametrize("silent", [0, 2, 3])
+def test_an_error_is_shown_only_where_all_others_live(silent, monkeypatch, capsys):
+    """What jax raises when a process has died is told by the heartbeat, in a sentence and not as a traceback."""
+    for module in (heartbeat, distributed):
+        monkeypatch.setattr(module, "BEAT", 0.02)
+        monkeypatch.setattr(module, "SILENT", 0.4)
+    lost, ended, service = threading.Event(), [], Service(silent)
+    one, wait = heartbeat.Heartbeat(service, 1, 3), time.sleep
+    monkeypatch.setattr(one, "_lost", lambda other: (one.done.set(), lost.set()))
+    monkeypatch.setattr(distributed, "_groups", [distributed.Group(1, 3, service, None, one)])
+    monkeypatch.setattr(distributed, "_leave", ended.append)
+    monkeypatch.setattr(distributed.time, "sleep", lambda seconds: lost.wait(60.0) if seconds > 0.1 else wait(seconds))
+    one.start()
+
+    def fails():
+        wait(0.1)
+        raise ValueError("an error that names no transport")
+
+    assert distributed.exit_together(fails) == 1 and ended == [1]
+    told = capsys.readouterr().err
+    assert lost.is_set() == (silent != 3) and "ValueError: an error that names no transport" in told
+    one.done.set()
     one.join()
 
 

@@ -19,9 +19,9 @@ from jaxrl import cli
 from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training import make
-from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.stages import stage_setup
 from jaxrl.training.state import is_sound
+from jaxrl.training.strength.evaluation import TrainingEvaluation
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv

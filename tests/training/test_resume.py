@@ -21,6 +21,7 @@ from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 from tests.algorithms.test_critic import CRITIC
 from tests.networks.test_memory import recurrent_config
 from tests.networks.test_normaliser import Physical, normalising
@@ -36,7 +37,8 @@ LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snap
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt again.
 CROWDED = dataclasses.replace(LEAGUE, snapshots=2)
 PAIR = dataclasses.replace(CROWDED, opponents=("self", "snapshots"))
-PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9, "anchor": True, "value_warmup": 2}
+PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9, "value_warmup": 2}
+PULLED["anchor"] = Schedule("linear", 0.3)
 
 
 class Case(NamedTuple):
@@ -134,7 +136,7 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
         assert np.all(state.learner.params["normaliser"]["decisions"] > 0)
     if config.train.algorithm == "dqn":
         assert np.all(state.learner.steps > 5)
-    elif config.ppo.critic.privileged:
+    elif config.ppo.critic:
         steps = updates * config.ppo.epochs * config.ppo.minibatches
         assert np.all(optax.tree.get(state.learner.critic.opt_state, "count") == steps)
     if case.env.host:

@@ -13,8 +13,7 @@ from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.networks.config import NetworkConfig
 from jaxrl.training.config import TrainConfig
-from jaxrl.training.sebulba.learner import forward_share
-from jaxrl.training.timers import NAMES, NULL, PREFIX, Timers
+from jaxrl.training.timers import NAMES, NULL, PREFIX, Timers, forward_share
 from tests.support import games
 
 

@@ -26,7 +26,7 @@ from jaxrl.runs import metrics
 from jaxrl.training import memory_budget, stall_detection, trainer
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program
-from jaxrl.training.stall_detection import Standstill
+from jaxrl.training.stall_detection import StallDetector
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, kill, newest, rows
@@ -300,10 +300,10 @@ def test_a_policy_that_does_not_move_is_told(home, capsys, monkeypatch):
     assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told
     row = {"train/approx_kl": 1e-8, "train/clip_fraction": 0.0, "train/entropy_loss": -1.5, "train/updates": 8}
     for divergence in (1e-8, 1e-3):
-        watch = Standstill(100)
+        watch = StallDetector(100)
         assert not watch(8, row) and not watch(16, row | {"train/approx_kl": divergence})  # a quarter is not over
         assert bool(watch(32, row)) == (divergence < 1e-3) and not watch(40, row)
-    assert not Standstill(100)(50, {"train/td_error": 1.0})
+    assert not StallDetector(100)(50, {"train/td_error": 1.0})
 
 
 def test_the_best_checkpoint_is_kept_apart(home):

@@ -62,7 +62,7 @@ class BattleGame(HostGame):
             One: of both sides; two: of side 0 and side 1; with pairings "all", any number.
           pairings: sides (as listed) | all (every ordered pair of the listed rosters, in turn).
           mission: hold (objectives give VP) | annihilation (destroyed units do).
-          rounds: of a battle, 1 to 20.
+          rounds: rounds of a battle, 1 to 20.
           vp_each: hold: VP for every objective controlled, 0 to 1000.
           vp_cap: hold: most VP of one scoring, 0 to 1000.
           score_from: hold: the first round that scores, 1 to 20.

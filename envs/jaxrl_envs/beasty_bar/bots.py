@@ -7,6 +7,7 @@ and a mixture of bots costs what one bot costs. All legal actions of a state, at
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -191,6 +192,7 @@ def _row(table: np.ndarray, index: jax.Array) -> jax.Array:
 # ---- features of a turn ---------------------------------------------------------------------------------------------
 
 
+@functools.partial(jax.jit, inline=True)  # traced once for the bots and for all networks
 def turn_features(before: Zones, hand: jax.Array, ply: jax.Array, action: jax.Array) -> Features:
     """Carries out one complete turn (without the draw) and measures it.
 

@@ -6,8 +6,11 @@ A full shuffle in every lane and step would cost more than the game itself (see
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
 
@@ -15,6 +18,7 @@ from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.shared.cards import nth_set_bit, scale
 
 DRAWS = c.HAND_SIZE + c.DECK_SIZE  # random words for each seat
+SPARE = 256  # piles shuffled in advance, see `spare_pile`
 
 
 @struct.dataclass
@@ -79,3 +83,24 @@ def given(strengths: jax.Array) -> Pile:
     for i in range(c.DECK_SIZE):
         deck |= index[c.HAND_SIZE + i] << jnp.uint32(4 * i)
     return Pile(left=jnp.uint32(0), hand=hand, deck=deck)
+
+
+def spare_pile(bits: jax.Array) -> Pile:
+    """One of `SPARE` dealt piles, chosen by `bits` (u32[]).
+
+    For games that follow one cut short by an illegal action, whose next deal is not complete: to deal the rest of it
+    takes a loop whose end depends on data, and a GPU waits for the host in each of its rounds.
+    """
+    words = jnp.asarray(_spare_words()).at[(bits & (SPARE - 1)).astype(jnp.int32)].get(mode="clip")
+    return Pile(left=jnp.uint32(0), hand=words[0], deck=words[1])
+
+
+@functools.cache
+def _spare_words() -> np.ndarray:
+    """u32[SPARE, 2]: the hand and the deck of each pile, as in `Pile`."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(SPARE):
+        order = random.permutation(DRAWS).tolist()
+        deck = sum(index << 4 * i for i, index in enumerate(order[c.HAND_SIZE :]))
+        rows.append([sum(1 << index for index in order[: c.HAND_SIZE]), deck])
+    return np.array(rows, np.uint32)

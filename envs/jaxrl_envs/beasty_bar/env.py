@@ -13,10 +13,10 @@ from jax import lax
 
 from jaxrl_envs.beasty_bar import observe, rules
 from jaxrl_envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
-from jaxrl_envs.beasty_bar.deal import Pile, deal_all, deal_card, given
+from jaxrl_envs.beasty_bar.deal import Pile, deal_all, deal_card, given, spare_pile
 from jaxrl_envs.beasty_bar.display.how_to_play import TEXT
 from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, BeastyBarGame, Zones
-from jaxrl_envs.contract.env import Bot, ClickArea, Env, Key, State, Tokens, public_fields
+from jaxrl_envs.contract.env import Bot, ClickArea, Env, Key, State, Tokens, public_fields, select
 from jaxrl_envs.shared.cards import nth_set_bit, scale
 from jaxrl_envs.shared.errors import UserError
 
@@ -35,7 +35,8 @@ class BeastyBarState(State):
 class BeastyBar(Env):
     """Beasty Bar for two players, 31 actions, 21 to 24 turns.
 
-    Dealing: each turn deals one card per seat of the *next* game, whose deal is complete after twelve turns.
+    Dealing: each turn deals one card per seat of the *next* game, whose deal is complete after twelve turns. A game
+    that follows one cut short by an illegal action is dealt from piles shuffled in advance (`deal.spare_pile`).
     """
 
     id = "beasty_bar"
@@ -53,8 +54,8 @@ class BeastyBar(Env):
           reward: outcome (+1 win, 0 draw, -1 loss) | wins (+1 win, -1 otherwise, for both) | margin (points / 36) |
             shaped (the outcome, larger for larger margins); always on the last turn, specification section 10.
           start: the seat that begins, 0 or 1; -1: drawn for each game.
-          lookahead: the features of dense networks also tell what each action would do to the table in this turn; a
-            transformer reads card tokens, to which it makes no difference.
+          lookahead: features of dense networks also tell what each action would do to the table in this turn; card
+            tokens, which a transformer reads, stay as they are.
         """
         if reward not in REWARDS:
             raise UserError(f"beasty_bar: reward must be one of {', '.join(REWARDS)}, not {reward!r}")
@@ -72,8 +73,10 @@ class BeastyBar(Env):
 
     def reset(self, state: State, key: Key) -> BeastyBarState:
         assert isinstance(state, BeastyBarState)
-        finish_key, start_key = jax.random.split(key)
-        return self._with_observation(self._begin(self._finish_deal(state, finish_key), start_key))
+        spare_key, start_key = jax.random.split(key)
+        bits = jax.random.bits(spare_key, (2,))
+        piles = [select(pile.is_dealt, pile, spare_pile(bits[i])) for i, pile in enumerate(state.next)]
+        return self._with_observation(self._begin(tuple(piles), start_key))
 
     def _step(self, state: State, action: jax.Array, key: Key) -> BeastyBarState:
         assert isinstance(state, BeastyBarState)
@@ -151,7 +154,7 @@ class BeastyBar(Env):
         assert isinstance(state, BeastyBarState)
         return {
             "points": rules.scores(state.game.table).astype(jnp.float32),
-            "starter": (jnp.arange(2) == state.game.start).astype(jnp.float32),
+            "starter": (np.arange(2) == state.game.start).astype(jnp.float32),
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
@@ -221,25 +224,12 @@ class BeastyBar(Env):
         state = BeastyBarState(observation=None, game=game, legal=nothing, next=(Pile.full(), Pile.full()), **public)
         return self._wrap(state, game)
 
-    def _finish_deal(self, state: BeastyBarState, key: Key) -> tuple[Pile, ...]:
-        """The next deal; only a game cut short by an illegal action leaves cards to be dealt here."""
-
-        def unfinished(carry):
-            return state.terminated & ~(carry[0][0].is_dealt & carry[0][1].is_dealt)
-
-        def one(carry):
-            piles, number = carry
-            bits = jax.random.bits(jax.random.fold_in(key, number), (2,))
-            return tuple(deal_card(pile, number, HAND_SIZE, bits[i]) for i, pile in enumerate(piles)), number + 1
-
-        return lax.while_loop(unfinished, one, (state.next, state.game.ply))[0]
-
     def _wrap(self, state: BeastyBarState, game: BeastyBarGame) -> BeastyBarState:
         seat = game.seat
         over = rules.is_over(game.table)
         possible = rules.legal_word(game.table, of_seat(game.hands, seat))
         legal = jnp.where(over, jnp.uint32((1 << NUM_ACTIONS) - 1), possible)
-        mask = ((legal >> jnp.arange(NUM_ACTIONS, dtype=jnp.uint32)) & 1).astype(bool)
+        mask = ((legal >> np.arange(NUM_ACTIONS, dtype=np.uint32)) & 1).astype(bool)
         return state.replace(game=game, legal=legal, current_player=seat, legal_action_mask=mask)
 
     def _final(self, table: Zones) -> jax.Array:

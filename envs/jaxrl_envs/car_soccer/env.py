@@ -64,25 +64,25 @@ class CarSoccer(Env):
       hitbox: octane | dominus | plank | breakout | hybrid | merc, of all cars.
       actions: table (all 90 rows) | ground (24 of them, which drive and boost but never jump or turn in the air).
       meshes: folder of collision meshes (.cmf) of your own; empty: the arena that comes with jaxrl.
-      iterations: of the contact solver; 10 as in the reference simulator, fewer are faster and less exact.
-      setters: how episodes begin, a mapping from names to weights (kickoff, random, air, shoot, replay).
-      difficulty: 0 to 1, how hard the beginnings of shoot and air are.
+      iterations: iterations of the contact solver; 10 as in the reference simulator, fewer are faster and less exact.
+      setters: weights of the ways in which episodes begin: kickoff, random, air, shoot, replay.
+      difficulty: 0 to 1, difficulty of the initial states of shoot and air.
       replays: file of states for the setter replay.
       observation: default (RLGym's) | relative (to the own car).
-      extras: what follows it: present, aim, previous_action, scoreboard, prediction.
+      extras: further parts of the observation: present, aim, previous_action, scoreboard, prediction.
       padded: observations have room for 3 against 3, so that parameters fit all team sizes.
-      reward_mode: sparse | dense | hybrid, weights by groups of components; listed: only those under rewards. Two, e.g.
-        [dense, sparse], are annealed: the weights of the first turn into those of the second while training.
-      rewards: weights by component, in place of those of the mode; 0 leaves a component out; two are annealed.
-      annealed_by: share of the training after which annealed weights are at their second.
-      reward_clip: what a car earns by itself in a decision is cut to -reward_clip..reward_clip; 0: it is not. How much
-        that takes off in an episode is the figure reward_clipped.
-      team_spirit: 0 to 1, how much of its reward a car exchanges for the mean of its team.
-      zero_sum: 0 to 1, how much of the other team's mean reward is taken off.
-      factors: of all rewards in overtime, in a close match, for the losing team (overtime, close, losing).
-      terminations: what ends an episode by its rules: goal, match, touch. Without goal kickoffs follow goals.
-      truncations: what cuts it off, with seconds: no_touch, timeout, ball_down.
-      match_seconds: on the clock of a match.
+      reward_mode: sparse | dense | hybrid, weights by groups of components; listed: only those under rewards. A list of
+        two, e.g. [dense, sparse], is annealed from the first to the second while training.
+      rewards: weights by component, which replace those of the mode; 0 leaves one out; a list of two is annealed.
+      annealed_by: share of the training after which annealed weights have their second value.
+      reward_clip: a car's own reward of a decision is clipped to -reward_clip..reward_clip; 0: off. The metric
+        reward_clipped is the amount cut off in an episode.
+      team_spirit: 0 to 1, share of its own reward that a car exchanges for the mean of its team.
+      zero_sum: 0 to 1, share of the other team's mean reward that is subtracted.
+      factors: factors on all rewards by situation: overtime, close (a close match), losing (for the losing team).
+      terminations: rules that end an episode: goal, match, touch; without goal, kickoffs follow goals.
+      truncations: limits in seconds that cut an episode off: no_touch, timeout, ball_down.
+      match_seconds: length of a match on its clock, in seconds.
     """
 
     id = "car_soccer"

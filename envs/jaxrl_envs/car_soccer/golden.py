@@ -25,7 +25,7 @@ from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
-from jaxrl_envs.shared.golden import LIMIT
+from jaxrl_envs.shared.golden import LIMIT, fit, require
 
 Record = dict[str, Any]
 HORIZONS = (60, 120, 240, 360)  # ticks
@@ -45,6 +45,14 @@ CAR_TABLE: dict[str, tuple[float, ...]] = {
 SCENARIO_LIMIT, SCENARIO_TICKS = 0.1, 240  # uu and degrees, for flat scenarios without ties
 FLAGS = ("has_jumped", "has_double_jumped", "has_flipped", "is_flipping", "is_jumping", "is_supersonic", "is_demoed")
 NEVER = 1e9  # s
+LONGEST = 7_200  # ticks of an episode: a minute
+FAR = 1e6  # the largest number in a recording, in any unit
+GROUPS, NUMBERS = 16, 1 << 22  # at most: kinds of matches in a file, and bodies times ticks of one kind
+_VECTORS = ("vel", "ang_vel")
+_SCALARS = (
+    *("boost", "is_on_ground", "jump_time", "flip_time", "air_time_since_jump", "handbrake_val", "is_auto_flipping"),
+    "demo_respawn_timer",
+)
 _ABSENT = {"pos": [0, 0, 0], "rot": np.eye(3).tolist(), "is_demoed": True, "demo_respawn_timer": NEVER}
 
 
@@ -125,10 +133,14 @@ def compare(records: Sequence[Record], iterations: int = 10) -> list[Errors]:
     for index, record in enumerate(records):
         meta = record["meta"]
         groups.setdefault((meta["arena"] == "THE_VOID", tuple(meta["teams"]) or (0,)), []).append(index)
+    if len(groups) > GROUPS:
+        raise UserError(f"the episodes have {len(groups)} kinds of arenas and teams, at most {GROUPS}: split the file.")
     found: dict[int, Errors] = {}
     for (is_void, teams), members in groups.items():
         settings = PhysicsSettings(teams=teams, iterations=iterations)
         length = -(-max(records[i]["T"] for i in members) // 120) * 120
+        if len(members) * length * (len(teams) + 1) > NUMBERS:
+            raise UserError(f"{len(members)} episodes of up to {length} ticks are too many at once: split the file.")
         arenas = jax.tree.map(lambda *leaves: np.stack(leaves), *(start(settings, records[i]) for i in members))
         pressed = np.stack([controls(records[i], len(teams), length) for i in members])
         run = jax.jit(functools.partial(play, settings, None if is_void else world.own()))
@@ -230,32 +242,68 @@ def unchecked(path: str | Path, limit: int) -> dict[str, Record]:
 def check(path: str | Path, name: str, record: Record) -> None:
     """Raises UserError for what is no episode."""
     try:
+        require(name.isprintable() and len(name) <= 100, "its name must be at most 100 printable characters")
         _check(record)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise UserError(f"{path}, {name}: not a recorded episode ({what}).") from None
+        raise UserError(f"{path}, {name[:100]}: not a recorded episode ({what}).") from None
+
+
+_LIST = {"pos": list}  # of numbers, see `_numbers`
+_SHAPE = {
+    "meta": {"arena": frozenset({"SOCCAR", "THE_VOID"}), "teams": [range(2)]},
+    "T": range(1, LONGEST + 1),
+    "ticks": [range(LONGEST + 1)],
+    "states": [{"ball": _LIST, "cars": [_LIST | {"rot": list}]}],
+    "controls_rle": [(range(LONGEST + 1), list)],
+}
+_SCENARIO = {"touches_mesh": bool, "ties": bool, "flat_until_tick": int}
 
 
 def _check(record: Record) -> None:
-    """Raises what a record that lacks something raises."""
-    cars, ticks_, states = len(record["meta"]["teams"]), record["ticks"], record["states"]
-    if record["meta"]["arena"] not in ("SOCCAR", "THE_VOID"):
-        raise ValueError(f"arena {record['meta']['arena']!r} is not known")
-    if cars > 6 or set(record["meta"]["teams"]) - {0, 1}:
-        raise ValueError("teams must be at most six numbers, 0 or 1")
-    if len(ticks_) != len(states) or ticks_[0] != 0 or sorted(set(ticks_)) != ticks_ or ticks_[-1] > record["T"]:
-        raise ValueError("ticks and states do not belong together")
-    if any(len(state["cars"]) != cars for state in states) or any(
-        len(rows) != cars for _, rows in record["controls_rle"]
-    ):
-        raise ValueError("not every state and every control has each car")
-    start(PhysicsSettings(teams=tuple(record["meta"]["teams"]) or (0,)), record)
+    """Raises ValueError, TypeError or KeyError for a record that is not complete, consistent and of finite numbers."""
+    fit(record, _SHAPE)
+    meta, ticks_, states = record["meta"], record["ticks"], record["states"]
+    cars, count = len(meta["teams"]), len(states)
+    require(cars <= 6, "teams must be at most six numbers, 0 or 1")
+    together = (
+        count == len(ticks_) > 1 and ticks_[0] == 0 and sorted(set(ticks_)) == ticks_ and ticks_[-1] <= record["T"]
+    )
+    require(together, "ticks and states do not belong together")
+    each = [len(state["cars"]) for state in states] + [len(rows) for _, rows in record["controls_rle"]]
+    require(set(each) == {cars}, "not every state and every control has each car")
+    fit({"car": ""} | meta, {"car": str}, "meta")
+    if suite := meta.get("suite"):
+        fit(meta, {"suite": str}, "meta")
+        require(suite.isprintable() and len(suite) <= 20, "suite must be at most 20 printable characters")
+    else:
+        fit({"flat_until_tick": 0} | meta, _SCENARIO, "meta")
+    _numbers("ball.pos", [state["ball"]["pos"] for state in states], count, 3)
+    for name in ("vel", "ang_vel"):
+        _numbers(f"ball.{name}", states[0]["ball"][name], 3)
+    if cars:
+        _numbers("pos", [[car["pos"] for car in state["cars"]] for state in states], count, cars, 3)
+        _numbers("rot", [[car["rot"] for car in state["cars"]] for state in states], count, cars, 3, 3)
+        pressed = [rows for _, rows in record["controls_rle"]]
+        _numbers("controls_rle", pressed or np.zeros((0, cars, 8)), len(pressed), cars, 8)
+    for car in states[0]["cars"]:
+        for name in (*_VECTORS, *_SCALARS, *FLAGS):
+            _numbers(name, car.get(name, [0, 0, 0] if name in _VECTORS else 0), *((3,) if name in _VECTORS else ()))
+
+
+def _numbers(name: str, value: Any, *shape: int) -> None:
+    """Raises ValueError unless a value is an array of that shape of numbers that a place or a speed can have."""
+    array = np.asarray(value)  # of a ragged list: ValueError
+    fits = array.shape == shape and array.dtype.kind in "biuf" and bool((np.abs(array.astype(float)) <= FAR).all())
+    require(fits, f"{name} must be {' x '.join(map(str, shape)) or 'one'} numbers of at most {FAR:g}")
 
 
 def _scenario(name: str, meta: Record, found: Errors) -> tuple[str, bool]:
     """A line for a scenario, and whether it is beyond its bound: flat ones without ties must be exact for 2 s."""
     until = min(SCENARIO_TICKS, meta.get("flat_until_tick", SCENARIO_TICKS) if meta["touches_mesh"] else SCENARIO_TICKS)
     early = found.ticks <= until
+    if not early.any():
+        return f"  {name:22s} begins where nothing is flat: not compared", False
     uu = float(np.fmax(found.ball, found.car)[early].max())
     degrees = float(np.fmax(found.turn, 0)[early].max())
     line = f"  {name:22s} within {uu:.4f} uu, {degrees:.4f} degrees for {until} ticks"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from jaxrl_envs.contract.env import Key, select
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
+LARGEST = 1 << 30  # bytes of a file of states, unpacked
 _ORDERS = np.array(list(itertools.permutations(range(5), 3)), np.int32)  # [60, 3], kickoff places of up to three cars
 
 
@@ -191,8 +191,10 @@ def load_states(path: str, teams: Teams) -> Start:
     """
     try:
         with files.opened(Path(path).expanduser()) as file, np.load(file, allow_pickle=False) as archive:
+            if (size := sum(each.file_size for each in archive.zip.infolist())) > LARGEST:
+                raise ValueError(f"it unpacks to {size:,} bytes, at most are {LARGEST:,}")
             found = {name: np.asarray(archive[name], np.float32) for name in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # NumPy, zipfile and zlib raise many types
         raise UserError(f"car_soccer: cannot read the states of replays={path}: {error}.") from None
     one = jax.eval_shape(lambda: kickoff(jax.random.key(0), Scene(teams)))
     form = {name: spec.shape for name, spec in vars(one).items()}

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.errors import UserError, nearest
 
@@ -378,6 +379,11 @@ class Env(abc.ABC):
         """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
+    def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
+        """A drawing of what a step settles and the next state no longer shows, such as a completed trick, as `seat` may
+        see it; "" (the default) if there is nothing of the kind. Of turn-based games."""
+        return ""
+
     def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
         """Clickable areas of the drawing that `seat`, whose turn it is, is shown (`render_svg`); legal actions only.
         Actions without an area are chosen from a list."""
@@ -521,10 +527,12 @@ class Env(abc.ABC):
 
 def _penalties(env: Env, state: State, legal: jax.Array) -> jax.Array:
     """f32[P]: -penalty for each offender, +penalty shared by the others."""
-    seats = jnp.arange(env.num_players)
-    offender = ~legal if env.simultaneous else seats == state.current_player
-    others = jnp.maximum(jnp.sum(~offender), 1)
-    share = jnp.sum(offender) / others
+    if env.simultaneous:
+        offender = ~legal
+        share = kernels.total(offender) / jnp.maximum(kernels.total(legal), 1)
+    else:
+        offender = np.arange(env.num_players) == state.current_player
+        share = jnp.float32(1 / max(1, env.num_players - 1))
     return jnp.where(offender, -env.illegal_action_penalty, env.illegal_action_penalty * share).astype(jnp.float32)
 
 

@@ -89,7 +89,9 @@ class AutoReset:
             stats=self.env.episode_stats(stepped),
             came_true=self.env.came_true(state, action, stepped) if self.settles else None,
         )
-        return select(final.over, self.fresh(stepped, reset_key), stepped), final
+        state = select(final.over, self.fresh(stepped, reset_key), stepped)
+        # Observed once, after the choice: XLA then drops the observations of both sides.
+        return self.env._with_observation(state), final
 
 
 def auto_reset(env: Env, *, settles: bool = False) -> AutoReset:

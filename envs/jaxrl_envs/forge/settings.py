@@ -32,37 +32,36 @@ class Deployment:
     home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME", runs=user_code.path)
     java: str = option(
         "",
-        "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH",
+        "`java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH",
         runs=user_code.path,
     )
     daemons: int | str | tuple[str, ...] = option(
         AUTO,
-        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
-        "which are never restarted",
+        "JVMs on this machine (auto: one less than cores), or a list of HOST:PORT of daemons "
+        "elsewhere, which are never restarted",
         parse=lambda value: _daemons(value),
         words="auto, a number of at least 1, or host:port (or a list of these)",
         runs=user_code.path,  # it is told the token
     )
     profile: str = option(
         "serial",
-        "flags of the JVMs; `python -m scripts.benchmark forge --sweep` finds the best ones",
+        "set of JVM flags; `python -m scripts.benchmark forge --sweep` compares them",
         choices=tuple(PROFILES),
     )
-    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
-    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
+    heap_mb: int = option(1024, "heap of a JVM in MiB, allocated at its start", minimum=256, maximum=1 << 20)
+    decks: str = option("", "folder of your own decks, named by their files; empty: only the shipped ones")
     decision_timeout: float = option(
-        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
+        120.0, "seconds after which a silent daemon is restarted and its game continued elsewhere", above=0.0
     )
-    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
-    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
+    start_timeout: float = option(120.0, "seconds that a JVM may take to start, e.g. more on a busy machine", above=0.0)
+    stock: bool = option(False, "run daemons without the shortcuts that save time and change no game, to check them")
     record: str = option(
         "",
-        "folder that every conversation with a daemon is written into, those of trainings and evaluations in folders "
-        "called so; empty: none is",
+        "folder for recordings of all conversations with daemons, in training/ and evaluation/; empty: none",
         runs=user_code.path,
     )
     log_dir: str = option(
-        "", "folder of the daemons' logs; empty: the directory of the run, else a temporary one", runs=user_code.path
+        "", "folder of the daemons' logs; empty: the run directory, else a temporary one", runs=user_code.path
     )
 
     def __post_init__(self) -> None:

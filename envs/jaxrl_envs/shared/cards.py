@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
 
@@ -183,7 +184,7 @@ class Hands:
         return self.replace(held=self.held - cards)
 
 
-def get_field(word: jax.Array, index: jax.Array | int, width: int = 4) -> jax.Array:
+def get_field(word: jax.Array, index: jax.Array | np.ndarray | int, width: int = 4) -> jax.Array:
     """Entry `index` of a u32 word seen as an array of `width`-bit numbers, as i32."""
     shift = (jnp.asarray(index) * width).astype(jnp.uint32)
     return ((word >> shift) & jnp.uint32((1 << width) - 1)).astype(jnp.int32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONG = 100  # letters of a name, beyond which the search for the nearest would take too long
+
 
 class UserError(Exception):
     """One clear sentence that says what is wrong and what to do; the command line prints it and exits with code 2."""
@@ -12,13 +14,13 @@ class UserError(Exception):
 
 def printable(text: str) -> str:
     """Escapes control characters in `text` from an untrusted file, so that a terminal does not execute them."""
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    return "".join(each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt `name`: the nearest of the `known` names, or all of them if none is near."""
     known = sorted(known)
-    match = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    match = difflib.get_close_matches(name[:LONG], known, n=1, cutoff=0.5)
     if match:
         return f"did you mean {match[0]!r}?"
     return f"known: {', '.join(known)}" if known else "there are none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import gzip
+import io
 import json
 import os
 import re
@@ -21,10 +22,23 @@ from jaxrl_envs.shared.errors import UserError
 LIMIT = 1 << 24  # bytes of a YAML or JSON file written by hand
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST = 1_000_000  # values of a file
+LONGEST = 255  # bytes of a file's name
+LARGEST = 1 << 64  # whole numbers are below
+DEEPEST = 64  # mappings and lists within each other
 
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML that reads 3e-4 as a number (YAML 1.2) and refuses a key that is written twice."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -61,13 +75,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_size(value: Any) -> None:
-    """Raises ValueError for more than `MOST` values, or for one that contains itself: YAML's anchors allow both."""
-    rest, count = [value], 0
+    """Raises ValueError for more than `MOST` values, for one that contains itself (YAML's anchors allow both) or for a
+    number beyond `LARGEST`, and RecursionError for more than `DEEPEST` mappings and lists within each other."""
+    rest, count = [(value, 0)], 0
     while rest:
-        value, count = rest.pop(), count + 1
+        (value, depth), count = rest.pop(), count + 1
         if count > MOST:
             raise ValueError(f"it holds more than {MOST:,} values, or a value within itself")
-        rest += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if depth > DEEPEST:
+            raise RecursionError
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise ValueError("it holds a whole number of more than 64 bits")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        rest += [(each, depth + 1) for each in inner]
 
 
 def is_path(text: str) -> bool:
@@ -75,23 +95,36 @@ def is_path(text: str) -> bool:
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
 
 
-def opened(path: str | os.PathLike) -> IO[bytes]:
-    """Opens a regular file for reading.
+def is_name(text: str) -> bool:
+    """Whether a file of a folder could be called so: no path, no control character, not too long for the disk."""
+    return bool(text) and text.isprintable() and not set(text) & {"/", "\\"} and len(text.encode()) <= LONGEST
+
+
+def opened(path: str | os.PathLike, *, follow: bool = True) -> io.BufferedReader:
+    """Opens a regular file for reading; `follow` says whether a link to one counts.
 
     Raises:
       OSError: it cannot be opened, or it is not a regular file (a pipe would block, a device may never end).
     """
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    more = os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | more))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
     return file
 
 
-def contents(path: str | os.PathLike) -> bytes:
-    """Reads a regular file as a whole. Raises OSError as `opened`."""
+def contents(path: str | os.PathLike, limit: int = 1 << 28) -> bytes:
+    """Reads a regular file as a whole.
+
+    Raises:
+      OSError: as `opened`, or the file has more than `limit` bytes.
+    """
     with opened(path) as file:
-        return file.read()
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MB", os.fspath(path))
+    return data
 
 
 def read(path: str | Path) -> Any:

@@ -17,8 +17,9 @@ from jaxrl_envs.shared.errors import UserError
 
 LIMIT, LINE = 1 << 29, 1 << 24  # bytes of a file, unpacked, and of a record: both are read as a whole
 Record = dict[str, Any]
-# What a value must be: a range of integers, one of a frozenset, of a type (float: any number), a list of one shape
-# ([shape]), a list of as many shapes as there are (shape, ...), or a mapping with at least these keys ({key: shape}).
+# What a value must be: a range of integers, one of a frozenset, of a type (float: any finite number), a list of one
+# shape ([shape]), a list of as many shapes as there are (shape, ...), or a mapping with at least these keys
+# ({key: shape}).
 Shape = Any
 
 
@@ -158,7 +159,8 @@ def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[R
         yield record
 
 
-_WORDS = {float: "a number", int: "an integer", str: "a text", list: "a list"}
+_LARGEST = 1e30
+_WORDS = {bool: "true or false", float: "a finite number", int: "an integer", str: "a text", list: "a list"}
 
 
 def fit(value: Any, shape: Shape, place: str = "") -> None:
@@ -176,6 +178,7 @@ def fit(value: Any, shape: Shape, place: str = "") -> None:
             fits, what = isinstance(value, list), "a list"
         case _:
             fits, what = isinstance(value, (int, float) if shape is float else shape), _WORDS.get(shape, "")
+            fits = fits and (shape is not float or -_LARGEST < value < _LARGEST)
     require(fits, f"{place.lstrip('.') or 'a record'} must be {what}, not {repr(value)[:40]}")
     if isinstance(shape, dict):
         for key, inner in shape.items():

@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import LONG, UserError
 
 _METADATA_KEY = "envs"
 _SEQUENCES = (tuple, list, collections.abc.Sequence)
@@ -30,7 +30,9 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 class UnknownKey(UserError):
-    """A key that no dataclass declares."""
+    """A key that no dataclass declares; `path` is the key with dots."""
+
+    path = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +204,11 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
             value = float(value)
         except OverflowError:
             raise place.wrong(words_of(kind, limits), value) from None
-    if origin is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:  # 1e6
+    if origin is int and isinstance(value, float) and value.is_integer():  # 1e6
+        if abs(value) >= 2**53:  # from here on a float stands for several whole numbers
+            raise place.wrong(
+                words_of(kind, limits) + (f" and at most {2**53}" if limits.maximum is None else ""), value
+            )
         value = int(value)
     if not (_is_a(value, origin, arguments) and limits.allow(value)):
         raise place.wrong(words_of(kind, limits), value)
@@ -266,9 +272,13 @@ def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
     """The error for an unknown key; suggests the nearest known key, here or elsewhere."""
     path, here = place.at(key).path, {name: place.at(name).path for name in fields}
     elsewhere = {known.rpartition(".")[2]: known for known in reversed(all_paths(place.root) if place.root else [])}
-    near = [known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key), known, n=1)]
+    near = [
+        known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key)[:LONG], known, n=1)
+    ]
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
-    return UnknownKey(f"{place._replace(path='unknown key')} {path!r}: {hint}")
+    error = UnknownKey(f"{place._replace(path='unknown key')} {path[:LONG]!r}: {hint}")
+    error.path = path[:LONG]
+    return error
 
 
 # ---- looking --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+try:
+    import resource
+except ImportError:  # Windows, which has no such limits
+    resource = None  # type: ignore[assignment]
+
 _CGROUP = Path("/sys/fs/cgroup")  # limits of a container or a batch job
 
 
@@ -16,7 +21,33 @@ def cores() -> int:
 
 
 def free_bytes() -> int | None:
-    """Free memory in bytes, within the limit of a container; None where the system does not report it."""
+    """Free memory in bytes, within the limits of a container and of the shell (`ulimit -v`); None where the system does
+    not report it."""
+    free, space = _free_memory(), address_space()
+    if free is None or space is None:
+        return free
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return min(free, max(0, space - pages * resource.getpagesize()))
+
+
+def address_space() -> int | None:
+    """The address space that this process may use (`ulimit -v`), in bytes; None if it is not limited."""
+    return _limit("RLIMIT_AS")
+
+
+def open_files() -> int | None:
+    """The number of files that this process may have open (`ulimit -n`); None if it is not limited."""
+    return _limit("RLIMIT_NOFILE")
+
+
+def _limit(name: str) -> int | None:
+    if resource is None:
+        return None
+    limit = resource.getrlimit(getattr(resource, name))[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _free_memory() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

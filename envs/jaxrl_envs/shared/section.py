@@ -52,10 +52,10 @@ class Section:
 class Schedule:
     """A value that may change over the run: from `start` at the first update to `end`."""
 
-    kind: str = option("constant", "shape of the schedule", choices=("constant", "linear", "cosine"))
+    kind: str = option("constant", "shape", choices=("constant", "linear", "cosine"))
     start: float = option(0.0, "value at the first update", minimum=0.0)
-    end: float = option(0.0, "value at the last update; not used by constant", minimum=0.0)
-    until: float = option(1.0, "share of the run after which it stays at its end", above=0.0, maximum=1.0)
+    end: float = option(0.0, "value at the last update; ignored by constant", minimum=0.0)
+    until: float = option(1.0, "share of the run after which the value stays at its end", above=0.0, maximum=1.0)
 
     @staticmethod
     def of_number(value: float) -> dict[str, Any]:
@@ -66,6 +66,11 @@ class Schedule:
     def ends(self) -> list[float]:
         """The first and the last value; one of them if the schedule is constant."""
         return [self.start] if self.kind == "constant" else [self.start, self.end]
+
+    @property
+    def on(self) -> bool:
+        """Whether the value is ever above 0."""
+        return max(self.ends) > 0.0
 
 
 def divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:

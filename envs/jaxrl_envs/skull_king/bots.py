@@ -9,8 +9,9 @@ Plays are held as a `CardSet` whose slot 82 is the Tigress declared pirate, so t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -106,7 +107,7 @@ def _by_phase(game: SkullKingGame, *, bid, card, rosie, roatan, harry) -> jax.Ar
         ((rules.ROATAN,), roatan),
         ((rules.HARRY,), harry),
     ):
-        here = jnp.any(jnp.stack([game.phase == phase for phase in phases]))
+        here = reduce(operator.or_, [game.phase == phase for phase in phases])
         action = jnp.where(here, answer, action)
     return action.astype(jnp.int32)
 
@@ -131,17 +132,17 @@ def weigh(cards: CardSet, table: np.ndarray) -> jax.Array:
     return total
 
 
-def _select(cards: CardSet, k: jax.Array, order: jax.Array | np.ndarray) -> jax.Array:
-    """i32[]: the action of the k-th play (from 0) of a non-empty set in a given order.
+def _select(cards: CardSet, k: jax.Array, first: jax.Array, orders: tuple[np.ndarray, np.ndarray]) -> jax.Array:
+    """i32[]: the action of the k-th play (from 0) of a non-empty set in one of two orders.
 
     Args:
       cards: plays by slot.
       k: i32[], 0 <= k < number of plays.
-      order: u32[7, 3], the bit planes of each slot's distinct position in the order, lowest digit first.
+      first: bool[], the first of the orders.
+      orders: u32[7, 3] each, the bit planes of each slot's distinct position in the order, lowest digit first.
     """
-    order = jnp.asarray(order)
-    for digit in reversed(range(order.shape[0])):
-        ones = CardSet(order[digit, 0], order[digit, 1], order[digit, 2])
+    for digit in reversed(range(len(orders[0]))):
+        ones = CardSet(*(jnp.where(first, a, b) for a, b in zip(orders[0][digit], orders[1][digit], strict=True)))
         low = cards - ones
         count = low.count()
         beyond = k >= count
@@ -181,13 +182,13 @@ def _simple_card(
     plays = plays - escape.where((need > 0) & ~discarding) - pirate.where(need <= 0)
     if easy:
         plays, mode = plays, jnp.where(discarding, _LOSE, mode)
-        order = jnp.where(discarding, tables.BY_ACTION, tables.BY_STRENGTH)
+        first, other = discarding, tables.BY_ACTION
     else:
         plays, mode = _with_the_table(game, plays, mode, discarding)
-        order = jnp.where(discarding & (need <= 0), tables.BY_WEAKNESS, tables.BY_STRENGTH)
+        first, other = discarding & (need <= 0), tables.BY_WEAKNESS
     count = plays.count()
     index = jnp.where(mode == _WIN, count - 1, jnp.where(mode == _MID, count // 2, 0))
-    return _select(plays, jnp.maximum(index, 0), order)
+    return _select(plays, jnp.maximum(index, 0), first, (other, tables.BY_STRENGTH))
 
 
 def _with_the_table(
@@ -249,7 +250,8 @@ def _hard_card(
     none = jnp.int32(_NONE)
     start = _Best(rest=_plays(legal), safe=none, weak=none, every=none, risk=none)
     look = partial(_look_at_next, threats, keep_strong, need > 0, setup)
-    best, _ = lax.scan(look, start, None, length=setup.max_hand + 1)  # one more: the Tigress counts twice
+    # One play more than cards, because the Tigress counts twice. Unrolled: on a GPU each round of a loop is a launch.
+    best, _ = lax.scan(look, start, None, length=setup.max_hand + 1, unroll=True)
     can_win = (best.risk >> 14) < 1000
     to_win = jnp.where(best.safe < _NONE, best.safe, jnp.where(best.weak < _NONE, best.weak, best.every))
     to_win = jnp.where((need >= left) & can_win, best.risk, to_win)

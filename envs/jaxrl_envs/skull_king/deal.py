@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from jaxrl_envs.shared.cards import CardSet, Hands, scale, small_mod
 from jaxrl_envs.skull_king import cards as c
 
 NUM_ROUNDS = 10
+SPARE = 64  # deals of each round shuffled in advance, see `spare_deal`
 
 
 def max_hand(players: int) -> int:
@@ -82,6 +85,34 @@ def is_dealt(deal: Deal, number: jax.Array, setup: Setup) -> jax.Array:
     """bool[]: the deal is complete."""
     hands = deal.hands.held.count() == cards_dealt(number, setup) * setup.players
     return hands & (deal.top.count() == jnp.minimum(2, setup.deck_size - deal.hands.held.count()))
+
+
+def spare_deal(number: jax.Array, bits: jax.Array, setup: Setup) -> Deal:
+    """One of `SPARE` complete deals of round `number`, chosen by `bits` (u32[]).
+
+    For games that follow one cut short by an illegal action, whose next deal is not complete: to deal the rest of it
+    takes a loop whose end depends on data, and a GPU waits for the host in each of its rounds.
+    """
+    table = _spare_words(setup)
+    row = (number - 1) * SPARE + (bits & (SPARE - 1)).astype(jnp.int32)
+    words = jnp.asarray(table).at[row].get(mode="clip")
+    held, *planes, top = (CardSet(words[i], words[i + 1], words[i + 2]) for i in range(0, table.shape[1], 3))
+    return Deal(Hands(held, tuple(planes)), top)
+
+
+@functools.cache
+def _spare_words(setup: Setup) -> np.ndarray:
+    """u32[10 * SPARE, W]: shuffled deals by round, as the words of held cards, of each owner digit and of the top."""
+    random, rows = np.random.default_rng(0), []
+    for number in np.repeat(np.arange(1, NUM_ROUNDS + 1), SPARE):
+        size = min(int(number), setup.max_hand)
+        in_hands = size * setup.players
+        cards = [1 << c.SLOTS[card] for card in random.permutation(setup.deck_size)[: in_hands + 2]]
+        held, top = sum(cards[:in_hands]), sum(cards[in_hands:])
+        digits = range(max(1, (setup.players - 1).bit_length()))
+        planes = [sum(cards[i] for i in range(in_hands) if (i // size) >> digit & 1) for digit in digits]
+        rows.append([cards >> 32 * word & 0xFFFFFFFF for cards in (held, *planes, top) for word in range(3)])
+    return np.array(rows, np.uint32)
 
 
 def deal_from_deck(deck: jax.Array, number: jax.Array, setup: Setup) -> Deal:

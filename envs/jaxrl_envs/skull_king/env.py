@@ -11,7 +11,8 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from jaxrl_envs.contract.env import Bot, CameTrue, ClickArea, Env, Key, State, Tokens, public_fields
+from jaxrl_envs.contract.env import Bot, CameTrue, ClickArea, Env, Key, State, Tokens, public_fields, select
+from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.cards import get_field, nth_set_bit, scale
 from jaxrl_envs.shared.errors import UserError
@@ -32,6 +33,7 @@ class SkullKingState(State):
 
     game: SkullKingGame
     legal: tuple[jax.Array, ...]
+    by_round: dict[str, jax.Array]  # figures of the rounds scored, f32[10, P]; empty without the option
 
 
 class SkullKing(Env):
@@ -41,7 +43,8 @@ class SkullKing(Env):
     that a network sees all the scores it will meet in whole games.
 
     Dealing: a full deal in every lane and step would cost more than the game, so each step deals `draws` random cards
-    of the *next* round's deal, and a new round or game only takes the finished deal over.
+    of the *next* round's deal, and a new round or game only takes the finished deal over. Only a game that follows one
+    cut short by an illegal action is dealt from a few deals shuffled in advance (`deal.spare_deal`).
     """
 
     id = "skull_king"
@@ -50,7 +53,7 @@ class SkullKing(Env):
     reference_bot = "hard"
     how_to_play, colours = TEXT, COLOURS
     phases = goals.PHASES
-    free_options = ("reward", "episode", "round_weights")
+    free_options = ("reward", "episode", "round_weights", "by_round")
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class SkullKing(Env):
         episode: str = "game",
         round_weights: Sequence[float] = (1.0,) * NUM_ROUNDS,
         history: bool = False,
+        by_round: bool = False,
     ):
         """Makes a table.
 
@@ -69,11 +73,12 @@ class SkullKing(Env):
           players: number of seats, 2 to 8.
           expansion: play with the Kraken, the White Whale and the two Loot cards.
           abilities: play with the five pirates' abilities.
-          reward: points | points_dense | points_tricks | margin | rank | win (specification section 9; points_tricks:
-            every trick what it changes of what the round promises, in sum points_dense).
+          reward: points | points_dense | points_tricks | margin | rank | win (specification section 9; points_tricks
+            pays each trick's change in the points that the round promises, in sum points_dense).
           episode: game (ten rounds) | round (a single round, for training).
           round_weights: relative frequency of rounds 1..10 when the episode is a single round.
           history: seats also see which seat played which card in which trick of the round, not only which are gone.
+          by_round: the figures of a game also tell points and bid error (tricks too many or too few) of each round.
         """
         if not 2 <= players <= 8:
             raise UserError(f"skull_king: players must be 2 to 8, not {players}")
@@ -83,12 +88,14 @@ class SkullKing(Env):
             raise UserError(f"skull_king: episode must be one of {', '.join(EPISODES)}, not {episode!r}")
         if episode == "round" and reward in ("rank", "win"):
             raise UserError(f"skull_king: reward {reward!r} ranks whole games; set episode to 'game'")
+        if episode == "round" and by_round:
+            raise UserError("skull_king: by_round tells the rounds of whole games; set episode to 'game'")
         weights = np.asarray(round_weights, np.float32)
         if weights.shape != (NUM_ROUNDS,) or not np.all(np.isfinite(weights) & (weights >= 0)) or weights.sum() <= 0:
             raise UserError("skull_king: round_weights must be ten numbers >= 0 with a positive sum")
         self.num_players = players
         self.num_actions = NUM_ACTIONS
-        self.reward = reward
+        self.reward, self.by_round = reward, by_round
         self.round_weights = weights / weights.sum()
         self.setup = Setup(
             players=players,
@@ -110,9 +117,11 @@ class SkullKing(Env):
 
     def reset(self, state: State, key: Key) -> SkullKingState:
         assert isinstance(state, SkullKingState)
-        finish_key, game_key = jax.random.split(key)
-        deal = self._finish_deal(state, finish_key)
-        return self._with_observation(self._begin(state.game.next_number, deal, game_key))
+        spare_key, game_key = jax.random.split(key)
+        number, deal = state.game.next_number, state.game.next
+        spare = dealing.spare_deal(number, jax.random.bits(spare_key), self.setup)
+        deal = select(dealing.is_dealt(deal, number, self.setup), deal, spare)
+        return self._with_observation(self._begin(number, deal, game_key))
 
     def _step(self, state: State, action: jax.Array, key: Key) -> SkullKingState:
         assert isinstance(state, SkullKingState)
@@ -120,7 +129,8 @@ class SkullKing(Env):
         game, result = rules.step(state.game, action.astype(jnp.int32), bits, self.setup)
         ended = game.phase == rules.END
         rewards = self._rewards(state.game, game, result, ended)
-        return self._wrap(state, game).replace(rewards=rewards, terminated=ended)
+        scored = self._with_round(state.by_round, result, state.game.number)
+        return self._wrap(state, game).replace(rewards=rewards, terminated=ended, by_round=scored)
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         assert isinstance(state, SkullKingState)
@@ -213,18 +223,20 @@ class SkullKing(Env):
         return worlds.standing(state.game, self.setup)
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids."""
+        """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids. With
+        `by_round` also points_round_1 .. 10 and bid_error_round_1 .. 10."""
         assert isinstance(state, SkullKingState)
         game = state.game
         if self.setup.single_round:
             points, rounds = rules.score_round(game.round, game.number, self.setup)[0], 1
         else:
             points, rounds = game.scores, NUM_ROUNDS
-        exact = get_field(game.exact, jnp.arange(self.num_players))
+        exact = get_field(game.exact, np.arange(self.num_players))
         return {
             "points": points.astype(jnp.float32),
             "win_share": rules.ranking(points)[2],
             "exact_bids": exact.astype(jnp.float32) / rounds,
+            **{f"{name}_round_{n + 1}": each[n] for name, each in state.by_round.items() for n in range(NUM_ROUNDS)},
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
@@ -237,6 +249,13 @@ class SkullKing(Env):
         from jaxrl_envs.skull_king.display.position import look
 
         return draw(look(self, state, seat))
+
+    def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
+        from jaxrl_envs.skull_king.display.drawing import draw
+        from jaxrl_envs.skull_king.display.position import full_trick
+
+        table = full_trick(self, before, int(action), seat)
+        return draw(table) if table else ""
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
         from jaxrl_envs.skull_king.display.drawing import click_areas
@@ -292,26 +311,12 @@ class SkullKing(Env):
 
         return lax.scan(one, deal, bits)[0]
 
-    def _finish_deal(self, state: SkullKingState, key: Key) -> Deal:
-        """The next deal; only a game cut short by an illegal action leaves cards to be dealt here."""
-        number = state.game.next_number
-
-        def unfinished(carry):
-            return state.terminated & ~dealing.is_dealt(carry[0], number, self.setup)
-
-        def one(carry):
-            deal, i = carry
-            bits = jax.random.bits(jax.random.fold_in(key, i))
-            return dealing.deal_card(deal, number, bits, self.setup), i + 1
-
-        return lax.while_loop(unfinished, one, (state.game.next, jnp.uint32(0)))[0]
-
     def _draw_number(self, key: Key) -> jax.Array:
         """The round of an episode: 1, or drawn by weight when episodes are single rounds."""
         if not self.setup.single_round:
             return jnp.int32(1)
         below = jnp.asarray(np.cumsum(self.round_weights, dtype=np.float32)[:-1])
-        return 1 + jnp.sum(jax.random.uniform(key) >= below).astype(jnp.int32)
+        return 1 + kernels.total(jax.random.uniform(key) >= below)
 
     def _begin(self, number: jax.Array, deal: Deal, key: Key) -> SkullKingState:
         """A new episode; `observation` still has to be filled in."""
@@ -326,7 +331,20 @@ class SkullKing(Env):
 
     def _blank(self, game: SkullKingGame) -> SkullKingState:
         public = public_fields(num_players=self.num_players, num_actions=NUM_ACTIONS)
-        return SkullKingState(observation=None, game=game, legal=(jnp.uint32(0),) * 4, **public)
+        nothing = jnp.zeros((NUM_ROUNDS, self.num_players), jnp.float32)
+        by_round = dict.fromkeys(("points", "bid_error"), nothing) if self.by_round else {}
+        return SkullKingState(observation=None, game=game, legal=(jnp.uint32(0),) * 4, by_round=by_round, **public)
+
+    def _with_round(
+        self, by_round: dict[str, jax.Array], result: rules.RoundResult, number: jax.Array
+    ) -> dict[str, jax.Array]:
+        """`SkullKingState.by_round` after a step in a round, which it may have scored."""
+        if not by_round:
+            return by_round
+        bids, won = (get_field(each, np.arange(self.num_players)) for each in (result.round.bids, result.round.won))
+        now = (np.arange(NUM_ROUNDS) == number - 1)[:, None] & result.scored
+        figures = {"points": result.points, "bid_error": jnp.abs(bids - won)}
+        return {name: jnp.where(now, figures[name].astype(jnp.float32), each) for name, each in by_round.items()}
 
     def _wrap(self, state: SkullKingState, game: SkullKingGame) -> SkullKingState:
         legal = rules.legal_words(game, self.setup)

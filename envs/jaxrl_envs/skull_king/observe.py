@@ -245,7 +245,7 @@ def _context(v: Unpacked, setup: Setup) -> jax.Array:
     hand_size = cards_dealt(v.number, setup)
     left = (hand_size - v.tricks).astype(jnp.float32)
     need = jnp.where(v.bid_known, v.bids - v.won, 0).astype(jnp.float32)
-    seats = jnp.arange(n)
+    seats = np.arange(n)
     suit = jnp.where((v.plays > 0) & (v.plays <= 56), c.suit_of(v.plays - 1), c.NO_SUIT)
     number = jnp.where(suit < c.NO_SUIT, v.plays - 14 * suit, 0)
     playing = v.phase == PLAY

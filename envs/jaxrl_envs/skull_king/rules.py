@@ -19,6 +19,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl_envs.contract.env import select
+from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.cards import CardSet, Hands, add_field, get_field, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_cards, deal_from_deck
@@ -337,7 +338,7 @@ def _begin_ability(game: SkullKingGame, fires: jax.Array, outcome: Outcome, setu
 
 def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     """Points of each seat for a finished round, i32[P], and bool[P] who bid exactly (specification section 8)."""
-    seats = jnp.arange(setup.players)
+    seats = np.arange(setup.players, dtype=np.int32)
     hand = cards_dealt(number, setup)
     bid, won = get_field(r.bids, seats), get_field(r.won, seats)
     captured = get_field(jnp.where(seats < 4, r.captured[0], r.captured[1]), seats & 3, 8)
@@ -351,7 +352,7 @@ def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, j
     for i in range(2):
         pair = get_field(r.alliances, 2 * i) - 1, get_field(r.alliances, 2 * i + 1) - 1
         member = (seats == pair[0]) | (seats == pair[1])
-        both = (pair[0] >= 0) & jnp.all(~member | (matches == 0))
+        both = (pair[0] >= 0) & (kernels.total(member & (matches != 0)) == 0)
         points = points + jnp.where(both & member, 20, 0)
     return points, exact
 
@@ -362,7 +363,7 @@ def _finish_round(game: SkullKingGame, done: jax.Array, setup: Setup) -> tuple[S
     points = jnp.where(done, points, 0)
     ends = done if setup.single_round else done & (game.number == NUM_ROUNDS)
     onward = done & ~ends
-    exact_bits = jnp.sum(exact.astype(jnp.uint32) << (4 * jnp.arange(setup.players, dtype=jnp.uint32)))
+    exact_bits = kernels.total(exact.astype(jnp.uint32) << (4 * np.arange(setup.players, dtype=np.uint32)))
     scored = game.replace(scores=game.scores + points, exact=game.exact + jnp.where(done, exact_bits, jnp.uint32(0)))
     result, ended = RoundResult(done, points, game.round), scored.replace(phase=jnp.where(ends, END, game.phase))
     if setup.single_round:
@@ -396,8 +397,8 @@ def ranking(scores: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     Returns:
       rank i32[P] (1 = best), rank return f32[P] (+1 to -1 from the mean of shared places), win share f32[P].
     """
-    better = jnp.sum(scores[None, :] > scores[:, None], axis=1)
-    equal = jnp.sum(scores[None, :] == scores[:, None], axis=1)  # the seat itself included
+    better = kernels.total(scores[None, :] > scores[:, None])
+    equal = kernels.total(scores[None, :] == scores[:, None])  # the seat itself included
     place = better + (equal + 1) / 2
     rank_return = 1.0 - 2.0 * (place - 1.0) / (scores.shape[0] - 1)
     win_share = jnp.where(better == 0, 1.0 / equal, 0.0)

@@ -75,7 +75,7 @@ class DQN(Algorithm):
             hyper=self.hyper(),
             target=jax.tree.map(jnp.copy, params),
             opt_state=optimizer.init(params),
-            steps=jnp.int32(0),
+            steps=jnp.uint32(0),
             ready=jnp.bool_(False),
             replay=None if self.env.host else self.replay.empty(),
         )
@@ -117,6 +117,7 @@ class DQN(Algorithm):
         drawable = jnp.sum(learner.replay.priority > 0.0)
         return learner, self.metrics_of(sums, coefs, rollout.policy.epsilon, drawable)
 
+    @jax.named_scope("minibatches")
     def _optimise(self, coefs: DQNCoefs, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
         """K optimizer steps."""
 

@@ -17,29 +17,27 @@ class DQNConfig(Section):
     per_stage: ClassVar[bool] = True
     largest_rollout: ClassVar[int] = 512  # a longer one would be learnt from no more often
 
-    updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
-    batch: int = option(384, "transitions in an optimizer step", minimum=1)
+    updates: int = option(4, "optimizer steps per rollout", minimum=1)
+    batch: int = option(384, "transitions per optimizer step", minimum=1)
     capacity: int = option(
-        100_000, "transitions in the replay buffer, as many as fit; the oldest is overwritten", minimum=1
+        100_000, "transitions in the replay buffer, or as many as fit into memory; the oldest is overwritten", minimum=1
     )
     learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
-    alpha: float = option(
-        0.6, "exponent of the priorities that transitions are drawn by; 0: all alike", minimum=0.0, maximum=1.0
-    )
-    n_step: int = option(3, "own decisions of a seat that a target looks ahead", minimum=1)
+    alpha: float = option(0.6, "exponent of prioritised replay; 0: uniform replay", minimum=0.0, maximum=1.0)
+    n_step: int = option(3, "decisions of a seat in an n-step target", minimum=1)
     exploration: str = option(
-        "epsilon", "epsilon-greedy, or noisy layers (https://arxiv.org/abs/1706.10295)", choices=("epsilon", "noisy")
+        "epsilon",
+        "epsilon-greedy (epsilon) or noisy layers (noisy; https://arxiv.org/abs/1706.10295)",
+        choices=("epsilon", "noisy"),
     )
-    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05, until=0.25), "epsilon: share of random actions")
-    learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
-    gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05, until=0.25), "epsilon-greedy: share of random actions")
+    learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "learning rate of Adam")
+    gamma: float = option(0.99, "discount per decision of a seat", minimum=0.0, maximum=1.0)
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
-    save_replay: bool = option(
-        True, "checkpoints hold the replay buffer, so that a run resumes exactly; false saves the disk"
-    )
+    save_replay: bool = option(True, "save the replay buffer in checkpoints, for exact resume; false saves disk space")
 
     def check(self, config: Any) -> None:
-        """A replay buffer that is large enough, shares that are at most 1, and no feature that DQN lacks."""
+        """Rejects a replay buffer that is too small, shares above 1, and features that DQN lacks."""
         if config.train.algorithm != "dqn":
             return
         if self.learning_starts > self.capacity:
@@ -59,7 +57,7 @@ class DQNConfig(Section):
         _check_others(config)
 
     def check_game(self, config: Any, env: Any) -> None:
-        """A replay buffer that is large enough for the game."""
+        """Rejects a replay buffer that is too small for the game."""
         if config.train.algorithm != "dqn":
             return
         asked = env.num_players if env.simultaneous else 1
@@ -71,7 +69,7 @@ class DQNConfig(Section):
 
 
 def _check_others(config: Any) -> None:
-    """Raises UserError for what other sections ask and DQN has not."""
+    """Rejects features of other sections that DQN lacks."""
     wrong = {
         "league.snapshots": (config.league.snapshots, "DQN meets bots and itself only: use 0"),
         "exploit.every": (config.exploit.every, "best responses are trained by PPO: use 0"),
@@ -83,8 +81,8 @@ def _check_others(config: Any) -> None:
             config.network.transformer.dropout if config.network.kind == "transformer" else 0,
             "a Q network is trained without: use 0",
         ),
-        "ppo.critic.privileged": (config.ppo.critic.privileged, "there are no advantages: use false"),
-        "ppo.belief.learned": (config.ppo.belief.learned, "DQN does not learn it: use false"),
+        "ppo.critic": (config.ppo.critic, "there are no advantages: leave it empty"),
+        "ppo.belief": (config.ppo.belief, "DQN does not learn it: leave it empty"),
         "train.from_run": (config.train.from_run, "only runs of PPO can be continued as new ones: leave it empty"),
     }
     for key, (value, advice) in wrong.items():

@@ -39,7 +39,7 @@ class DQNLearner(Learner):
 
     target: Any  # parameters of the target network
     opt_state: optax.OptState
-    steps: jax.Array  # i32[], optimizer steps so far
+    steps: jax.Array  # u32[], optimizer steps so far: several in an update, so an i32 would overflow
     ready: jax.Array  # bool[], `dqn.learning_starts` is reached
     replay: Any  # `device_replay.ReplayBuffer` or `host_replay.HostReplayBuffer`; None while a `HostLearning` holds it
 

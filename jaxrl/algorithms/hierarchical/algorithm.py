@@ -17,7 +17,7 @@ from flax import struct
 
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Rollout
 from jaxrl.algorithms.hierarchical.pair import ROLES, WORKER, pair
-from jaxrl.algorithms.hierarchical.role import HindsightCoefs, Role, RoleLearner
+from jaxrl.algorithms.hierarchical.role import Role, RoleLearner
 from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy, sample_action
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.config import Config
@@ -53,21 +53,21 @@ class Hierarchical(Algorithm):
         """
         super().__init__(config, env)
         self._roles = {name: Role(config, env, name) for name in ROLES}
-        worker = self._roles[WORKER]
+        worker = self._roles[WORKER].ppo
         self.network = pair({name: role.network for name, role in self._roles.items()}, env)
         self.discount, self.sequence, self.privileged = worker.discount, worker.sequence, worker.privileged
         self.hindsight = config.hierarchical.hindsight.on
 
     def init(self, key: jax.Array) -> HierarchicalLearner:
         """The initial learner of both roles from a typed key."""
-        parts = {name: role.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
+        parts = {name: role.ppo.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
         return self._joined(parts).replace(hyper=self.hyper())
 
     def hyper(self) -> dict[str, Hyper]:
         """The numbers of each role, and of hindsight."""
         first, last = self.config.train.from_update, self.config.num_updates
-        hindsight = make_hyper(self.config.hierarchical.hindsight, last, first)
-        return {name: role.hyper() for name, role in self._roles.items()} | {HINDSIGHT: hindsight}
+        hindsight = make_hyper(self.config.hierarchical, last, first)
+        return {name: role.ppo.hyper() for name, role in self._roles.items()} | {HINDSIGHT: hindsight}
 
     def progress(self, learner: HierarchicalLearner, number: jax.Array) -> jax.Array:
         """f32[]: 0 at the first update, 1 at the last."""
@@ -76,7 +76,7 @@ class Hierarchical(Algorithm):
 
     def policy(self, learner: HierarchicalLearner, number: jax.Array) -> TemperedPolicy:
         """The parameters of both roles at the temperature of this update."""
-        temperature = self._roles[WORKER].policy(_part(learner, WORKER), number).temperature
+        temperature = self._roles[WORKER].ppo.policy(_part(learner, WORKER), number).temperature
         return TemperedPolicy(params=learner.params, temperature=temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
@@ -87,14 +87,14 @@ class Hierarchical(Algorithm):
         self, learner: HierarchicalLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[HierarchicalLearner, Metrics]:
         """Updates each role on its own decisions. Metrics of a role are under its name, joint ones under `train`."""
-        hindsight = HindsightCoefs(**learner.hyper[HINDSIGHT].at(number))
+        hindsight = learner.hyper[HINDSIGHT].at(number)[HINDSIGHT]
         parts: dict[str, PPOLearner] = {}
         together: Metrics = {}
         told: Metrics = {}
         for i, (name, role) in enumerate(self._roles.items()):
             view = _view(rollout, role, name)
             mine = RoleLearner(**vars(_part(learner, name)), hindsight=hindsight)
-            parts[name], found = role.learn(mine, view, jax.random.fold_in(key, i), number)
+            parts[name], found = role.ppo.learn(mine, view, jax.random.fold_in(key, i), number)
             common = {tag: metric for tag, metric in found.items() if tag.startswith("train/")}
             together = metrics.join(together, common)
             told |= {f"{name}/{tag.removeprefix('train/')}": metric for tag, metric in found.items()}
@@ -110,9 +110,8 @@ class Hierarchical(Algorithm):
             return dataclasses.replace(role, learning_rate=rate, entropy_coef=Schedule("linear", entropy, 0.0))
 
         roles = {name: falling(getattr(section, name)) for name in ROLES}
-        hindsight = dataclasses.replace(section.hindsight, weight=Schedule("constant", 0.0))
-        section = dataclasses.replace(section, **roles, hindsight=hindsight)
-        config = self._roles[WORKER].best_response(config)
+        section = dataclasses.replace(section, **roles, hindsight=Schedule("constant", 0.0))
+        config = self._roles[WORKER].ppo.best_response(config)
         return dataclasses.replace(config, hierarchical=section)
 
     def _joined(self, parts: dict[str, PPOLearner]) -> HierarchicalLearner:

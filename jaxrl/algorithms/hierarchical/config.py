@@ -14,25 +14,11 @@ from jaxrl_envs.shared.section import Schedule, Section
 class RoleConfig:
     """Settings of one role, which replace the keys of the same names in `ppo`."""
 
-    epochs: int = option(12, "passes over its own decisions per update, in minibatches as large as PPO's", minimum=1)
-    learning_rate: Schedule = option(Schedule("linear", 5e-4, 2e-5), "Adam step size")
-    entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
-    gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
-    gae_lambda: float = option(0.95, "decay of the advantages", minimum=0.0, maximum=1.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class HindsightConfig:
-    """Hindsight: learning from the worker's sequences relabelled with the goal that came true."""
-
-    weight: Schedule = option(
-        Schedule("constant", 0.0), "weight of what they teach beside the worker's own loss, e.g. 0.5; 0: off"
+    epochs: int = option(
+        12, "passes over the role's own decisions per update, in minibatches as large as those of ppo", minimum=1
     )
-
-    @property
-    def on(self) -> bool:
-        """Whether the weight is ever above 0."""
-        return self.weight.start > 0.0 or (self.weight.kind != "constant" and self.weight.end > 0.0)
+    learning_rate: Schedule = option(Schedule("linear", 5e-4, 2e-5), "learning rate")
+    entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +28,15 @@ class HierarchicalConfig(Section):
     per_stage: ClassVar[bool] = True
 
     manager: RoleConfig = option(
-        RoleConfig(epochs=25, learning_rate=Schedule("linear", 3e-4, 2e-5)), "who sets the goals"
+        RoleConfig(epochs=25, learning_rate=Schedule("linear", 3e-4, 2e-5)), "settings of the manager"
     )
-    worker: RoleConfig = option(RoleConfig(), "who plays for them")
-    hindsight: HindsightConfig = option(HindsightConfig(), "relabelled sequences (arXiv 1711.06006)")
-    balance: bool = option(
-        False, "advantages have unit variance within every phase of the game, instead of over all of them"
+    worker: RoleConfig = option(RoleConfig(), "settings of the worker")
+    hindsight: Schedule = option(
+        Schedule("constant", 0.0),
+        "weight of the loss on worker sequences relabelled with the goal that came true, e.g. 0.5; 0: off "
+        "(https://arxiv.org/abs/1711.06006)",
     )
+    balance: bool = option(False, "normalise advantages within each phase of the game, instead of over all decisions")
 
     def check_game(self, config: Any, env: Any) -> None:
         """Requires a compiled game with goals, and with the members that hindsight and balanced phases need."""
@@ -59,8 +47,8 @@ class HierarchicalConfig(Section):
         name = config.env.id
         if env.host:
             raise UserError(f"train.algorithm hierarchical is for compiled games, which {name} is not: use ppo.")
-        if config.ppo.belief.learned:
-            raise UserError("ppo.belief.learned goes with train.algorithm ppo alone: set it to false.")
+        if config.ppo.belief:
+            raise UserError("ppo.belief goes with train.algorithm ppo alone: leave it empty.")
         if jax.eval_shape(env.manages, env.observation_spec) is None:
             raise UserError(
                 "train.algorithm hierarchical needs a game that says which decisions set goals (Env.manages), which "
@@ -82,10 +70,10 @@ class HierarchicalConfig(Section):
         if jax.eval_shape(env.came_true, state, action, state) is None:
             raise UserError(
                 "hierarchical.hindsight needs a game that says which goals came true (Env.came_true), which "
-                f"{config.env.id} with these env.options does not: set hierarchical.hindsight.weight to 0."
+                f"{config.env.id} with these env.options does not: set hierarchical.hindsight to 0."
             )
         if config.network.kind == "recurrent" or ":" in config.network.kind:
             raise UserError(
                 "hierarchical.hindsight needs a network without a memory, which would remember the goal that did not "
-                "come true: set its weight to 0, or network.kind to mlp or transformer."
+                "come true: set it to 0, or network.kind to mlp or transformer."
             )

@@ -1,4 +1,4 @@
-"""One of the two roles: PPO on its own decisions, with its own reward sequence.
+"""One of the two roles: it trains PPO on its own decisions, with its own reward sequence.
 
     seat 0 of a game of two rounds:   BID  play play play | BID  play play play
     rewards after each of them:        0    0    1    2   |  0    1    0    3
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,22 +22,19 @@ import optax
 from flax import struct
 
 from jaxrl.algorithms import gae
-from jaxrl.algorithms.base import AXIS, Rollout, across_devices
+from jaxrl.algorithms.base import Rollout, across_devices
 from jaxrl.algorithms.hierarchical import hindsight, phases
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner
-from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, ppo_loss
 from jaxrl.algorithms.ppo.update import (
-    Order,
-    Shuffle,
     UpdateSums,
     dropout_keys,
     gathered,
+    minibatches_of,
     passes,
     rows_of,
     shuffle_of,
-    shuffled_groups,
 )
 from jaxrl.algorithms.trajectory import Estimates, Values, of_decisions, to_seats, trajectory_of, values_of
 from jaxrl.config import Config
@@ -49,30 +46,27 @@ from jaxrl_envs.contract.env import Env
 def role_config(config: Config, name: str) -> Config:
     """The configuration with the settings of a role in its section `ppo`."""
     manager, worker = config.hierarchical.manager, config.hierarchical.worker
-    keys = ("epochs", "learning_rate", "entropy_coef", "gamma", "gae_lambda")
+    keys = ("epochs", "learning_rate", "entropy_coef")
     settings = {key: getattr(manager, key) if name == MANAGER else getattr(worker, key) for key in keys}
     return dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, **settings))
-
-
-class HindsightCoefs(NamedTuple):
-    """Coefficients of one update from the section `hierarchical.hindsight`, f32[] each."""
-
-    weight: jax.Array
 
 
 @struct.dataclass
 class RoleLearner(PPOLearner):
     """The learner of a `Role` during an update."""
 
-    hindsight: HindsightCoefs | None = None
+    hindsight: jax.Array | None = None  # f32[], the weight of relabelled sequences in this update
 
 
-class Role(PPO):
-    """PPO for the manager or the worker. Its rollouts have weight 0 for all other decisions, see `own`."""
+class Role:
+    """The manager or the worker: `ppo` with its own reward sequence. Its rollouts have weight 0 for all other
+    decisions, see `own`."""
 
     def __init__(self, config: Config, env: Env, name: str):
         """`config` is that of the training."""
-        super().__init__(role_config(config, name), env)
+        self.env, self.config = env, role_config(config, name)
+        self.ppo = PPO(self.config, env, estimate=self._estimate, improve=self._improve)
+        self.network, self.sequence = self.ppo.network, self.ppo.sequence
         self._manager = name == MANAGER
         self._relabels = name == WORKER and config.hierarchical.hindsight.on
 
@@ -125,14 +119,13 @@ class Role(PPO):
         scaled = phases.normalised_within(batch.advantage, batch.weight, group, groups)
         batch = batch._replace(advantage=scaled.advantage)
         relabelled, teaches = None, batch.weight
-        section: HindsightCoefs = learner.hindsight
         if self._relabels:
-            relabelled, told = self._relabelled(rollout, coefs, section, scaled.scale)
+            relabelled, told = self._relabelled(rollout, coefs, scaled.scale)
             about |= told
             # If a sequence ends with the rollout, its last decision has weight 0, although its goal came true.
             teaches = teaches + relabelled.valid.reshape(teaches.shape)
         shape = shuffle_of(settings, batch, group_keys, self.sequence)
-        order = own_first(group_keys, shape, settings, teaches, self.sequence)
+        order = minibatches_of(group_keys, shape, settings, teaches, self.sequence)
         rows, network = rows_of(batch), self.network
         keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
 
@@ -143,15 +136,12 @@ class Role(PPO):
                 return found, parts
             chosen = jax.tree.map(lambda leaf: leaf[index], relabelled)
             more = hindsight.surrogate(params, chosen, network, coefs.temperature, coefs.clip)
-            return found - section.weight * more, parts
+            return found - learner.hindsight * more, parts
 
         params, opt_state, sums = passes(loss, settings, coefs, learner.params, learner.opt_state, order, value_only)
-        about["train/epochs_done"] = metrics.mean(sums.steps, jnp.maximum(order.length // settings.epochs, 1))
         return params, opt_state, sums, about
 
-    def _relabelled(
-        self, rollout: Rollout, coefs: PPOCoefs, section: HindsightCoefs, scale: jax.Array
-    ) -> tuple[hindsight.Relabelled, Metrics]:
+    def _relabelled(self, rollout: Rollout, coefs: PPOCoefs, scale: jax.Array) -> tuple[hindsight.Relabelled, Metrics]:
         """The relabelled decisions as batch rows, with gains scaled like the advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
         found = hindsight.relabel(
@@ -169,30 +159,3 @@ class Role(PPO):
             lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:]), found
         )
         return found._replace(gain=found.gain * scale.ravel()), told
-
-
-def own_first(group_keys: jax.Array, shape: Shuffle, settings: PPOConfig, weight: jax.Array, sequence: int) -> Order:
-    """Shuffles only the chunks that contain a decision with positive weight into equal minibatches, for every epoch;
-    their number follows the number of these chunks.
-
-    Args:
-      group_keys: typed keys [groups].
-      shape, sequence: see `update`.
-      settings: the section `ppo`.
-      weight: f32[T, L] or f32[T, L, S], above 0 where a decision is to be learnt from.
-    """
-    heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0
-    idle = ~jnp.any(heavy, axis=(1, 3))  # bool[chunks, lanes]
-    order = shuffled_groups(group_keys, shape, idle)  # i32[epochs, groups, size]
-    part = order.shape[-1] // settings.minibatches  # of a group in a minibatch
-    full = jnp.sum(~idle.reshape(shape.chunks, shape.groups, -1), axis=(0, 2))
-    minibatches = jax.lax.pmax(-(-jnp.max(full) // part), AXIS)
-
-    def at(number: jax.Array) -> tuple[jax.Array, jax.Array]:
-        each = jnp.maximum(minibatches, 1)
-        epoch, first = number // each, number % each
-        chosen = order[epoch][:, first + each * jnp.arange(part)]  # i32[groups, part]
-        chosen = chosen.reshape(shape.groups, settings.accumulate, -1)
-        return epoch, jnp.swapaxes(chosen, 0, 1).reshape(settings.accumulate, -1)
-
-    return Order(settings.epochs * minibatches, at)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from flax import struct
 
@@ -66,18 +68,33 @@ class PPO(Algorithm):
 
     headline = {"entropy loss": "train/entropy_loss", "KL": "train/approx_kl", "EV": "train/explained_variance"}
 
-    def __init__(self, config: Config, env: Env):
-        """Compiles nothing."""
+    def __init__(
+        self,
+        config: Config,
+        env: Env,
+        *,
+        estimate: Callable[..., Estimates] | None = None,
+        improve: Callable[..., tuple[Any, optax.OptState, UpdateSums, Metrics]] | None = None,
+    ):
+        """Compiles nothing.
+
+        Args:
+          config: of the training.
+          env: its game.
+          estimate: advantages and value targets of a rollout, instead of `estimated`; with its arguments.
+          improve: the optimizer steps of an update, instead of `improved`; with its arguments.
+        """
         super().__init__(config, env)
+        self._estimate, self._improve = estimate or self.estimated, improve or self.improved
         self.network = make_network(config.network, env)
         self.discount = config.ppo.gamma
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # only now known for a user's own network
             config.ppo.check_batch(config, self.sequence)
-        if config.ppo.value_warmup and not config.ppo.critic.privileged:
+        if config.ppo.value_warmup and not config.ppo.critic:
             self._check_value()
-        self._critic = Critic(config, env) if config.ppo.critic.privileged else None
-        self._belief = BeliefLearner(config, env) if config.ppo.belief.learned else None
+        self._critic = Critic(config, env) if config.ppo.critic else None
+        self._belief = BeliefLearner(config, env) if config.ppo.belief else None
         self.privileged = self._critic is not None or self._belief is not None
         self.believe = self._belief.odds if self._belief else None
         self._corrects = env.host and config.sebulba.lag > 1
@@ -156,16 +173,16 @@ class PPO(Algorithm):
             entropy_coef=Schedule("linear", entropy, 0.0),
             temperature=Schedule("constant", 1.0),
             magnet="none",
-            anchor=False,
+            anchor=Schedule("constant", 0.0),
             value_warmup=0,
             ema=0.0,
-            belief=dataclasses.replace(ppo.belief, learned=False),  # only a search reads it
+            belief=(),  # only a search reads it
         )
         return dataclasses.replace(config, ppo=ppo)
 
     # ---- from a rollout to batches ------------------------------------------------------------------------------
 
-    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
+    def estimated(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
         """Advantages and value targets of all decisions, from the values of the critic or else of the network."""
         if self._corrects:
             return vtrace_estimates(
@@ -173,7 +190,7 @@ class PPO(Algorithm):
             )
         return gae_estimates(self.network, rollout, coefs.gamma, coefs.gae_lambda, values)
 
-    def _improve(
+    def improved(
         self,
         learner: PPOLearner,
         rollout: Rollout,
@@ -250,13 +267,14 @@ def sample_action(network: Network, policy: TemperedPolicy, asked: Asked, memory
 def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCoefs) -> Metrics:
     """The metrics of one update, by TensorBoard tag."""
     steps, parts = sums.steps, sums.parts
+    learnt, decisions = across_devices((jnp.sum(batch.weight > 0.0), jnp.float32(batch.weight.size)))
     pulled = {
         "train/magnet_kl": metrics.mean(parts.magnet_kl, steps),
         "train/magnet_coef": metrics.last(coefs.magnet_coef),
     }
     held = {
         "train/anchor_kl": metrics.mean(parts.anchor_kl, steps),
-        "train/anchor_coef": metrics.last(coefs.anchor_coef),
+        "train/anchor_coef": metrics.last(coefs.anchor),
     }
     return {
         "train/loss": metrics.mean(sums.loss, steps),
@@ -271,7 +289,8 @@ def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCo
         "train/temperature": metrics.last(coefs.temperature),
         "train/grad_norm": metrics.mean(sums.grad_norm, steps),
         "train/grad_norm_clipped": metrics.mean(sums.grad_norm_clipped, steps),
-        "train/epochs_done": metrics.mean(steps, settings.minibatches),
+        "train/epochs_done": metrics.mean(steps, sums.per_epoch),
+        "train/learnt_fraction": metrics.mean(learnt, decisions),
         **(pulled if settings.magnet != "none" else {}),
-        **(held if settings.anchor else {}),
+        **(held if settings.anchor.on else {}),
     }

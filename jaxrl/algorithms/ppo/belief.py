@@ -61,7 +61,7 @@ class BeliefLearner:
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.card_beliefs, form).possible.shape
         outputs = math.prod(self._shape)
-        self._network = AuxiliaryNetwork(config, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
+        self._network = AuxiliaryNetwork(config, config.ppo.belief, HolderHead, outputs, env.features, form, 1)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
         """The initial state from a typed key."""

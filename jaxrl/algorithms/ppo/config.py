@@ -1,4 +1,4 @@
-"""The section `ppo`, with its parts `ppo.critic` and `ppo.belief`."""
+"""The section `ppo`."""
 
 from __future__ import annotations
 
@@ -18,96 +18,96 @@ USERS = (NAME, "hierarchical")  # algorithms that read the section
 
 
 @dataclasses.dataclass(frozen=True)
-class CriticConfig:
-    """A network of its own for the advantages, in training only; actions never depend on it."""
-
-    privileged: bool = option(
-        False,
-        "it sees all of the position, hidden cards too: advantages with less noise, in compiled games that tell what "
-        "is hidden; false: none, the policy network's value serves",
-    )
-    hidden: tuple[int, ...] = option((256, 256), "widths of its dense layers", minimum=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class BeliefConfig:
-    """A network of its own that guesses who holds what; actions depend on it only in a search that asks for it."""
-
-    learned: bool = option(
-        False,
-        "it learns who holds each hidden card from what the seat sees, in compiled games that tell; search draws its "
-        "worlds by it (--search-belief learned); false: none",
-    )
-    hidden: tuple[int, ...] = option((256, 256), "widths of its dense layers", minimum=1)
-
-
-@dataclasses.dataclass(frozen=True)
 class PPOConfig(Section):
     """Proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
 
     fixed: ClassVar[tuple[str, ...]] = ("belief",)
     per_stage: ClassVar[bool] = True
 
-    epochs: int = option(4, "passes over the collected data per update", minimum=1)
-    minibatches: int = option(8, "optimizer steps per pass; follows train.total_steps if not given", minimum=1)
-    sequence: int = option(
-        16, "with a memory: steps through which a gradient flows back; chunks of this length are shuffled", minimum=1
+    epochs: int = option(4, "passes over the rollout per update", minimum=1)
+    minibatches: int = option(
+        8, "minibatches (optimizer steps) per pass; follows train.total_steps if not given", minimum=1
     )
-    accumulate: int = option(1, "portions of a minibatch with gradients summed; more if memory is short", minimum=1)
+    batch_size: int = option(
+        0, "decisions in a minibatch, instead of ppo.minibatches, which is made from it; 0: not given", minimum=0
+    )
+    sequence: int = option(
+        16,
+        "recurrent networks: steps of truncated backpropagation through time; chunks of this length are shuffled",
+        minimum=1,
+    )
+    accumulate: int = option(
+        1, "parts of a minibatch whose gradients are accumulated, e.g. 4 where memory is short", minimum=1
+    )
     optimizer: str = option(
         "adam",
-        "adamw: adam with weight decay; muon: orthogonalised steps for hidden matrices, adam for the rest "
-        "(https://arxiv.org/abs/2502.16982)",
+        "adam, adamw (weight decay), or muon (for hidden matrices, adam for the rest; "
+        "https://arxiv.org/abs/2502.16982)",
         choices=("adam", "adamw", "muon"),
     )
     learning_rate: Schedule = option(
-        Schedule("linear", 6e-4, 6e-5), "step size of the optimizer; follows train.total_steps if not given"
+        Schedule("linear", 6e-4, 6e-5), "learning rate; follows train.total_steps if not given"
     )
     entropy_coef: Schedule = option(
         Schedule("constant", 0.3, 0.3),
-        "weight of the entropy bonus beside advantages of unit variance; smaller where much is left to chance",
+        "weight of the entropy bonus, with advantages of unit variance; lower in games of much chance",
     )
     magnet: str = option(
         "none",
-        "what the policy is pulled to by the KL divergence from it: uniform, all legal actions alike; policy, a copy "
-        "of itself; self-play then circles less (https://arxiv.org/abs/2206.05825)",
+        "regularise by KL to uniform (all legal actions alike) or to a periodic copy of the policy, "
+        "against cycles in self-play (https://arxiv.org/abs/2206.05825)",
         choices=("none", "uniform", "policy"),
     )
-    magnet_coef: Schedule = option(Schedule("constant", 0.05, 0.05), "weight of that divergence")
-    magnet_refresh: int = option(50, "policy: updates between copies", minimum=1)
-    anchor: bool = option(
-        False,
-        "hold the policy near the one that the run begins with, e.g. a clone (train.from_run), by KL(that || policy), "
-        "as in kickstarting (https://arxiv.org/abs/1803.03835)",
+    magnet_coef: Schedule = option(Schedule("constant", 0.05, 0.05), "weight of KL(policy || magnet)")
+    magnet_refresh: int = option(50, "magnet policy: updates between copies", minimum=1)
+    anchor: Schedule = option(
+        Schedule("linear", 0.0, 0.0),
+        "weight of KL(initial policy || policy), to keep what a clone (train.from_run) does, e.g. start 0.3; 0: off "
+        "(https://arxiv.org/abs/1803.03835)",
     )
-    anchor_coef: Schedule = option(Schedule("linear", 0.3, 0.0), "weight of that divergence")
     value_warmup: int = option(
-        0, "first updates of a run in which nothing but the last layer of the value learns", minimum=0
+        0, "first updates in which only the value head learns, e.g. 10 after imitation", minimum=0
     )
     ema: float = option(
         0.0,
-        "decay per update of the average over time of the parameters, which is evaluated, exported and played instead "
-        "of them, e.g. 0.99; 0: none is kept",
+        "decay per update of averaged parameters, which are evaluated, exported and played, e.g. 0.99; 0: none",
         minimum=0.0,
         maximum=0.9999,
     )
-    temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
-    clip: float = option(0.05, "clip range of the probability ratio; smaller where policies collapse", above=0.0)
-    value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
-    value_coef: float = option(0.5, "weight of the value loss; smaller where returns are large", minimum=0.0)
-    gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
-    gae_lambda: float = option(
-        0.95, "decay of the advantages; nearer to 1 where values are learnt badly", minimum=0.0, maximum=1.0
+    temperature: Schedule = option(
+        Schedule("constant", 1.0, 1.0), "sampling temperature: actions are drawn from pi^(1 / temperature)"
     )
-    max_grad_norm: float = option(0.5, "gradients are scaled down to this norm; smaller where losses jump", above=0.0)
-    critic: CriticConfig = option(CriticConfig(), "a critic that sees what is hidden (arXiv 2203.16406)")
-    belief: BeliefConfig = option(BeliefConfig(), "who holds which hidden card, for search")
-    target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
+    clip: float = option(0.05, "clip range of the probability ratio; lower where policies collapse", above=0.0)
+    value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
+    value_coef: float = option(0.5, "weight of the value loss; lower where returns are large", minimum=0.0)
+    gamma: float = option(1.0, "discount per decision of a seat", minimum=0.0, maximum=1.0)
+    gae_lambda: float = option(
+        0.95, "lambda of generalised advantage estimation; nearer to 1 where values are poor", minimum=0.0, maximum=1.0
+    )
+    max_grad_norm: float = option(0.5, "clip gradients to this global norm; lower where losses jump", above=0.0)
+    critic: tuple[int, ...] = option(
+        (),
+        "dense layers of a critic for the advantages that also sees hidden cards, e.g. [256, 256]; empty: none "
+        "(https://arxiv.org/abs/2203.16406)",
+        minimum=1,
+    )
+    belief: tuple[int, ...] = option(
+        (),
+        "dense layers of a network that learns who holds each hidden card, for --search-belief learned, e.g. "
+        "[256, 256]; empty: none",
+        minimum=1,
+    )
+    target_kl: float = option(0.0, "mean KL at which an update stops early; 0: off", minimum=0.0)
 
     def sized(self, config: Any, given: Set[str]) -> PPOConfig:
         """Minibatches and a learning rate that follow the length of the run."""
         more: dict[str, Any] = {}
-        if "ppo.minibatches" not in given:  # four, and eight of large rollouts, if they divide what is shuffled
+        if config.ppo.batch_size:
+            if "ppo.minibatches" in given:
+                raise UserError("ppo.batch_size and ppo.minibatches say the same: give one of them.")
+            divides(config.batch_size, self.batch_size, "train.num_envs * train.num_steps", "ppo.batch_size")
+            more |= {"minibatches": config.batch_size // self.batch_size, "batch_size": 0}
+        elif "ppo.minibatches" not in given:  # four, and eight of large rollouts, if they divide what is shuffled
             group = self.group_size(config, self.chunk(config.network))
             more["minibatches"] = math.gcd(
                 group // self.accumulate, 4 if config.batch_size < self.largest_rollout else 8
@@ -126,7 +126,7 @@ class PPOConfig(Section):
         return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
 
     def check(self, config: Any) -> None:
-        """Batches that can be cut as asked, and possible temperatures."""
+        """Rejects batches that minibatches do not divide, and temperatures out of range."""
         if config.train.algorithm not in USERS:
             return
         self.check_batch(config, self.sequence if config.network.kind == "recurrent" else 1)
@@ -150,8 +150,8 @@ class PPOConfig(Section):
         divides(group // self.minibatches, self.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
 
     def check_game(self, config: Any, env: Any) -> None:
-        """A game that tells what a privileged critic sees and what a belief guesses."""
-        if config.train.algorithm not in USERS or not (self.critic.privileged or self.belief.learned):
+        """Rejects a critic or belief for a game that does not describe its hidden information."""
+        if config.train.algorithm not in USERS or not (self.critic or self.belief):
             return
         import jax  # here, because reading a configuration does without
 
@@ -160,15 +160,15 @@ class PPOConfig(Section):
             return jax.eval_shape(method, state, jax.ShapeDtypeStruct((), "int32")) is not None
 
         sees = not env.host and told(env.privileged)
-        if self.critic.privileged and not sees:
+        if self.critic and not sees:
             raise UserError(
-                "ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), "
-                f"which {config.env.id} does not: set it to false."
+                "ppo.critic needs a compiled game that tells what its seats cannot see (Env.privileged), "
+                f"which {config.env.id} does not: leave it empty."
             )
-        if self.belief.learned and not (sees and told(lambda *at: env.card_beliefs(env.observe(*at)))):
+        if self.belief and not (sees and told(lambda *at: env.card_beliefs(env.observe(*at)))):
             raise UserError(
-                "ppo.belief.learned needs a compiled game that tells who may hold what is hidden (Env.card_beliefs and "
-                f"Env.privileged), which {config.env.id} does not: set it to false."
+                "ppo.belief needs a compiled game that tells who may hold what is hidden (Env.card_beliefs and "
+                f"Env.privileged), which {config.env.id} does not: leave it empty."
             )
 
 

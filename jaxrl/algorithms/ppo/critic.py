@@ -63,8 +63,7 @@ class Critic:
             observation, hidden = view
             return jnp.concatenate([env.features(observation), env.privileged_features(hidden)])
 
-        hidden = config.ppo.critic.hidden
-        self._network = AuxiliaryNetwork(config, hidden, ValueHead, 1, encode, forms(env), 0)
+        self._network = AuxiliaryNetwork(config, config.ppo.critic, ValueHead, 1, encode, forms(env), 0)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
         """The initial state from a typed key."""

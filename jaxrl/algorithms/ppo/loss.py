@@ -13,6 +13,7 @@ from jaxrl.algorithms.base import memory_of, remember
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network
+from jaxrl_envs.shared import kernels
 
 
 class PPOCoefs(NamedTuple):
@@ -21,7 +22,7 @@ class PPOCoefs(NamedTuple):
     learning_rate: jax.Array
     entropy_coef: jax.Array
     magnet_coef: jax.Array
-    anchor_coef: jax.Array
+    anchor: jax.Array
     ema: jax.Array
     temperature: jax.Array
     clip: jax.Array
@@ -115,20 +116,18 @@ def ppo_loss(
     near = batch.value + jnp.clip(value - batch.value, -reach, reach)
     error = jnp.maximum(jnp.square(value - batch.target), jnp.square(near - batch.target))
 
-    def total(x: jax.Array) -> jax.Array:
-        return jnp.sum(batch.weight * x)
-
-    sums = LossSums(
-        policy=total(policy),
-        value=0.5 * total(error),
-        entropy=total(entropy),
+    parts = [
+        policy,
+        error,
+        entropy,
         # Low-variance estimator, http://joschu.net/blog/kl-approx.html.
-        approx_kl=total(jax.lax.stop_gradient(ratio - 1.0 - log_ratio)),
-        clip_fraction=total((jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32)),
-        magnet_kl=total(magnet_kl),
-        anchor_kl=total(anchor_kl),
-        weight=jnp.sum(batch.weight),
-    )
+        jax.lax.stop_gradient(ratio - 1.0 - log_ratio),
+        (jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32),
+        magnet_kl,
+        anchor_kl,
+    ]
+    sums = LossSums(*kernels.sums([*(batch.weight * part for part in parts), batch.weight]))
+    sums = sums._replace(value=0.5 * sums.value)
     return combine(sums, settings, coefs), sums
 
 
@@ -150,7 +149,7 @@ def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
     loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy
     if settings.magnet != "none":
         loss = loss + coefs.magnet_coef * sums.magnet_kl
-    return loss + coefs.anchor_coef * sums.anchor_kl if settings.anchor else loss
+    return loss + coefs.anchor * sums.anchor_kl if settings.anchor.on else loss
 
 
 def _unroll(

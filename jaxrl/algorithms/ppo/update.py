@@ -16,13 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.base import across_devices
+from jaxrl.algorithms.base import AXIS, across_devices
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, combine, ppo_loss
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
+from jaxrl_envs.shared import kernels
 
 ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's default 1e-8 makes the first steps unstable
 TOP = np.uint32(1 << 31)  # the highest bit of a word
@@ -37,20 +39,20 @@ class UpdateSums(NamedTuple):
     grad_norm: jax.Array
     grad_norm_clipped: jax.Array
     steps: jax.Array  # minibatches evaluated
+    per_epoch: jax.Array  # minibatches of an epoch
 
 
 class _Carry(NamedTuple):
-    number: jax.Array  # i32[], minibatches evaluated
-    params: Any
-    opt_state: optax.OptState
+    params: Any  # joined, see `optimizer.ParamLayout`
+    opt_state: optax.OptState  # joined
     stopped: jax.Array  # bool[]
-    sums: UpdateSums
+    sums: jax.Array  # f32[], the numbers of `UpdateSums` as one vector
 
 
 def empty_sums() -> UpdateSums:
     """Zero sums, before the first minibatch."""
     zero = jnp.float32(0.0)
-    return UpdateSums(zero, LossSums(*[zero] * len(LossSums._fields)), zero, zero, zero)
+    return UpdateSums(zero, LossSums(*[zero] * len(LossSums._fields)), zero, zero, zero, zero)
 
 
 def update(
@@ -83,10 +85,7 @@ def update(
     """
     batch = batch._replace(advantage=normalize(batch.advantage, batch.weight))
     shape = shuffle_of(settings, batch, group_keys, sequence)
-    indices = shuffled_indices(group_keys, shape).reshape(
-        settings.epochs * settings.minibatches, settings.accumulate, -1
-    )
-    order = Order(len(indices), lambda number: (number // settings.minibatches, indices[number]))
+    order = minibatches_of(group_keys, shape, settings, batch.weight, sequence)
     pick = functools.partial(gathered, rows_of(batch), shape, sequence)
     keys_of = functools.partial(dropout_keys, group_keys, shape, sequence, batch)
 
@@ -100,7 +99,7 @@ def update(
 class Order(NamedTuple):
     """The sequence of minibatches of an update."""
 
-    length: int | jax.Array  # i32[], number of minibatches
+    length: jax.Array  # i32[], number of minibatches
     at: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
     """Maps the number of a minibatch, i32[], to its epoch i32[] and its chunks i32[accumulate, n]."""
 
@@ -128,14 +127,42 @@ def passes(
     Returns:
       As `update`.
     """
+    layout = optimizer.layout_of(params, settings.optimizer)
     if value_only is not None:
-        loss = _value_head_only(loss, value_only)
-    step = functools.partial(_minibatch, loss, settings, coefs, order, value_only)
-    # Early stopping is the loop condition, and the last step is undone by a select: on a GPU every data-dependent
-    # branch waits for the host, here once per minibatch. With several seeds the loop runs until all have stopped.
-    carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
-    carry = jax.lax.while_loop(lambda carry: (carry.number < order.length) & ~carry.stopped, step, carry)
-    return carry.params, carry.opt_state, carry.sums
+        loss, layout = _value_head_only(loss, value_only), optimizer.AS_TREES
+    step = functools.partial(_minibatch, loss, settings, coefs, order, layout, value_only)
+    sums, split_sums = ravel_pytree(empty_sums())
+    joined = layout.join_state(params, opt_state)
+    carry = _Carry(layout.join(params), joined, jnp.bool_(False), sums)
+    carry = _until_stopped(step, settings, order, carry)
+    per_epoch = (order.length // settings.epochs).astype(jnp.float32)
+    found = split_sums(carry.sums)._replace(per_epoch=per_epoch)
+    return layout.split(carry.params), layout.split_state(params, opt_state, carry.opt_state), found
+
+
+def _until_stopped(
+    step: Callable[[jax.Array, _Carry], _Carry], settings: PPOConfig, order: Order, carry: _Carry
+) -> _Carry:
+    """Runs `step` for the minibatches number 0, 1, ... until the early stop; with several seeds until all have stopped.
+
+    On a GPU each round of a loop whose end depends on data waits for the host: there a quarter of an epoch is one
+    round, in which steps after the stop or beyond the last minibatch change nothing.
+    """
+    together = max(1, settings.minibatches // 4) if kernels.on_gpu() else 1
+
+    def several(first: jax.Array, carry: _Carry) -> _Carry:
+        with jax.named_scope("minibatches"):
+            return jax.lax.fori_loop(0, together, lambda i, carry: step(first + i, carry), carry)
+
+    rounds, most = -(-order.length // together), -(-settings.epochs * settings.minibatches // together)
+    # A report of the compiler finds the loop of minibatches by its name; `most` tells it the bound of an end by data.
+    with jax.named_scope("minibatches" if together == 1 else "rounds"):
+        _, carry = jax.lax.while_loop(
+            lambda state: (state[0] < most) & (state[0] < rounds) & ~state[1].stopped,
+            lambda state: (state[0] + 1, several(state[0] * together, state[1])),
+            (jnp.int32(0), carry),
+        )
+    return carry
 
 
 def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
@@ -234,7 +261,8 @@ def rows_of(batch: Any) -> Any:
 def gathered(rows: Batch, shape: Shuffle, sequence: int, index: jax.Array) -> Batch:
     """Gathers the chunks with numbers i32[n]: leaves [n, ...] for single steps, [n, q, ...] if recurrent."""
     if rows.recurrent is None:
-        return jax.tree.map(lambda leaf: leaf[index], rows)
+        take = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+        return jax.tree.map(lambda leaf: leaf.at[index].get(**take), rows)
     within = chunk_rows(shape, sequence, index)
     memory = jax.tree.map(lambda leaf: leaf[index], rows.recurrent.memory)
     batch = jax.tree.map(lambda leaf: leaf[within], rows._replace(recurrent=rows.recurrent._replace(memory=())))
@@ -284,26 +312,69 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
     return jax.vmap(jax.random.fold_in)(keys.reshape(-1), numbers.reshape(-1)).reshape(shape)
 
 
+def minibatches_of(
+    group_keys: jax.Array, shape: Shuffle, settings: PPOConfig, weight: jax.Array, sequence: int
+) -> Order:
+    """Shuffles the chunks that contain a decision with positive weight into equal minibatches, separately per epoch.
+
+    Their size is that of `ppo.minibatches` over the whole rollout; their number follows the number of these chunks and
+    is the same on all devices. Chunks without such a decision only fill up the last places.
+
+    Args:
+      group_keys: typed keys [groups].
+      shape, sequence: see `update`.
+      settings: the section `ppo`.
+      weight: f32[T, L] or f32[T, L, S], above 0 where a decision is to be learnt from.
+    """
+    heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0
+    idle = ~jnp.any(heavy, axis=(1, 3))  # bool[chunks, lanes]
+    order = shuffled_groups(group_keys, shape, idle)  # i32[epochs, groups, size]
+    part = order.shape[-1] // settings.minibatches  # of a group in a minibatch
+    full = jnp.sum(~idle.reshape(shape.chunks, shape.groups, -1), axis=(0, 2))
+    minibatches = jax.lax.pmax(-(-jnp.max(full) // part), AXIS)
+
+    def at(number: jax.Array) -> tuple[jax.Array, jax.Array]:
+        each = jnp.maximum(minibatches, 1)
+        epoch, first = number // each, number % each
+        chosen = order[epoch][:, first + each * jnp.arange(part)]  # i32[groups, part]
+        chosen = chosen.reshape(shape.groups, settings.accumulate, -1)
+        return epoch, jnp.swapaxes(chosen, 0, 1).reshape(settings.accumulate, -1)
+
+    return Order(settings.epochs * minibatches, at)
+
+
 # ---- minibatches --------------------------------------------------------------------------------------------------
 
 
 def _minibatch(
-    loss, settings: PPOConfig, coefs: PPOCoefs, order: Order, value_only: jax.Array | None, carry: _Carry
+    loss,
+    settings: PPOConfig,
+    coefs: PPOCoefs,
+    order: Order,
+    layout: optimizer.ParamLayout,
+    value_only: jax.Array | None,
+    number: jax.Array,
+    carry: _Carry,
 ) -> _Carry:
-    """One optimizer step, undone if the KL divergence is too large."""
-    epoch, index = order.at(carry.number)
-    gradient, parts = _gradient(loss, carry.params, epoch, index)
+    """One optimizer step, undone if the KL divergence is too large; nothing if that was so in a step before."""
+    done = carry.stopped | (number >= order.length)
+    epoch, index = order.at(number)
+    gradient, parts = _gradient(loss, layout.split(carry.params), epoch, index)
     norms = optimizer.gradient_norms(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
     # Non-finite numbers stop too; they show in the metrics, and the trainer ends the run.
-    stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
-    learnt = optimizer.apply(make_rule(settings, coefs), carry.params, carry.opt_state, gradient)
+    stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw) | done
+    gradient = optimizer.clipped(layout.join(gradient), norms.raw, coefs.max_grad_norm)
+    rule = optimizer.make_optimizer(settings.optimizer, coefs.learning_rate, None, ADAM_EPS)
+    learnt = optimizer.apply(rule, carry.params, carry.opt_state, gradient)
     if value_only is not None:  # weight decay moves parameters whose gradient is 0
         learnt = (_hold(value_only, carry.params, learnt[0]), learnt[1])
     # A select, not a branch: on a GPU the step costs no more than the decision.
     params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
-    sums = UpdateSums(combine(parts, settings, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))
-    return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
+    one, zero = jnp.float32(1.0), jnp.float32(0.0)
+    now = UpdateSums(combine(parts, settings, coefs), parts, norms.raw, norms.clipped, one, zero)
+    sums = carry.sums + jnp.where(done, 0.0, ravel_pytree(now)[0])
+    return _Carry(params, opt_state, stopped, sums)
 
 
 def _gradient(loss, params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:

@@ -1,35 +1,65 @@
 """`jaxrl plan`: estimates games per second, hours and cost of a training from short measurements on this machine, or,
-with `--card`, for a GPU that is not here."""
+with `--card`, for a GPU that is not here from what its compiler says."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import Config, Stage, presets
+from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.estimates.fleet import PARTS, SimulatedFleet, predict
 from jaxrl.text_tables import count, machine, table
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
+if TYPE_CHECKING:
+    from jaxrl.diagnose.gpu.cards import Card
+
 LARGEST = 10_000  # workers
-MULTIPLES = (1, 4, 16)  # of the configured games, in the table of one configuration
+MULTIPLES = (1, 8, 64)  # of the configured games, in the table of one configuration for cards; others are not compiled
 
 
-def main(args: argparse.Namespace) -> int:
-    """Prints an estimate."""
+@dataclasses.dataclass(frozen=True)
+class PlanOptions:
+    """What is assumed of the machines, and how long to measure.
+
+    Attributes:
+      machines: of the fleet; None: as many as its workers need.
+      cores: of each machine; None: those of this one.
+      workers: of the largest fleet; None: one for each core.
+      gbit: Gbit/s between machines.
+      seconds: how long each measurement takes.
+      price: of a machine for an hour; None: no costs are printed.
+    """
+
+    machines: int | None = None
+    cores: int | None = None
+    workers: int | None = None
+    gbit: float = 10.0
+    seconds: float = 2.0
+    price: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UserError for an option that is out of range."""
+        for name in ("machines", "cores", "workers", "gbit", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UserError(f"--{name} must be above 0, got {value:g}.")
+        if self.price is not None and not self.price >= 0:
+            raise UserError(f"--price must be at least 0, got {self.price:g}.")
+
+
+def estimate(stage: Stage, options: PlanOptions) -> None:
+    """Prints the estimate of a training that is like its stage throughout, from measurements on this machine."""
     from jaxrl.games import make_games
 
-    _check(args)
-    if args.card:
-        return _gpus(args, [*presets.shipped()] if args.all else [args.config])
-    stage = _stage(args, args.config)
     config = stage.config
     xla.prepare_training(config)
     games = make_games(config)
@@ -37,60 +67,35 @@ def main(args: argparse.Namespace) -> int:
     if stage.name:
         print(f"{stage}, measured alone: hours assume that all of the training is like it.")
     if games.training.host:
-        _fleets(args, config, games.training)
+        _fleets(options, config, games.training)
     else:
-        _here(args, config, games.training)
-    return 0
+        _here(options, config, games.training)
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Raises UserError for options that are out of range, or do not go together."""
-    if args.all and (args.config or not args.card):
-        raise UserError("--all is for --card, without --config.")
-    for name in ("machines", "cores", "workers", "gbit", "seconds"):
-        value = getattr(args, name)
-        if value is not None and not value > 0:
-            raise UserError(f"--{name} must be above 0, got {value:g}.")
-        if args.card and name in ("machines", "cores", "workers") and value is not None:
-            raise UserError(f"--{name} is for a fleet and does not go with --card.")
-    if args.price is not None and not args.price >= 0:
-        raise UserError(f"--price must be at least 0, got {args.price:g}.")
-
-
-def _stage(args: argparse.Namespace, name: str | None) -> Stage:
-    """The stage that would be trained: of a curriculum the first one."""
-    overrides = list(args.overrides)
-    if args.num_envs is not None:
-        overrides.append(f"train.num_envs={args.num_envs}")
-    if args.steps is not None:
-        overrides.append(f"train.total_steps={args.steps}")
-    return configs.stages(configs.load(name, overrides, args.allow))[0]
-
-
-def _costs(args: argparse.Namespace, config: Config, rate: float, machines: int = 1) -> list[str]:
+def _costs(price: float | None, config: Config, rate: float, machines: int = 1) -> list[str]:
     """Table cells: hours of the whole training with all seeds and, if a price is given, their cost."""
     hours = config.run.seeds * config.train.total_steps / rate / 3600
-    return [f"{hours:.3g}", *([f"{hours * machines * args.price:,.2f}"] if args.price is not None else [])]
+    return [f"{hours:.3g}", *([f"{hours * machines * price:,.2f}"] if price is not None else [])]
 
 
-def _cost_heads(args: argparse.Namespace) -> list[str]:
-    return ["hours", *(["cost"] if args.price is not None else [])]
+def _cost_heads(price: float | None) -> list[str]:
+    return ["hours", *(["cost"] if price is not None else [])]
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------
 
 
-def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
+def _fleets(options: PlanOptions, config: Config, env: Env) -> None:
     """Prints estimates for fleets of 1, 2, 4, ... workers, simulated from measured times."""
     from jaxrl.diagnose.estimates.microbenchmarks import measure  # here, because it imports every part of a training
 
-    cores = args.cores or xla.cores()
-    most = args.workers or max(1, int((args.machines or 1) * cores / config.fleet.cpus))
+    cores = options.cores or xla.cores()
+    most = options.workers or max(1, int((options.machines or 1) * cores / config.fleet.cpus))
     if most > LARGEST:
         raise UserError(f"a fleet of {most:,} workers is beyond what is simulated: {LARGEST:,} at most (--workers).")
-    first = _fleet(args, config, most, cores)
+    first = _fleet(options, config, most, cores)
     block = first.workers // first.actors * first.part
-    found = measure(config, env, first.part, block, gbit=args.gbit, seconds=args.seconds)
+    found = measure(config, env, first.part, block, gbit=options.gbit, seconds=options.seconds)
     times = found.times
     print(
         f"a decision in the engine {_ms(times.engine)}, {_ms(times.engine_cpu)} of it computing: "
@@ -104,25 +109,25 @@ def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
         print("This engine is faster than the way of its observations: it is better played beside the learner.")
     rows = []
     for workers in sorted({*(2**i for i in range(most.bit_length())), most}):
-        fleet = _fleet(args, config, workers, cores)
+        fleet = _fleet(options, config, workers, cores)
         one = predict(times, fleet)
         games = "" if found.decisions_per_game is None else f"{one.rate / found.decisions_per_game:,.1f}"
-        rate = [f"{one.rate:,.0f}", games, *_costs(args, config, one.rate, fleet.machines)]
+        rate = [f"{one.rate:,.0f}", games, *_costs(options.price, config, one.rate, fleet.machines)]
         shares = [f"{100 * one.engines:.0f}", f"{100 * one.learner:.0f}", f"{one.limit} (+{100 * one.gain:.0f} %)"]
         rows.append([str(workers), str(fleet.actors), str(fleet.machines), str(fleet.games), *rate, *shares])
-    head = ["workers", "actors", "machines", "games", "decisions/s", "games/s", *_cost_heads(args)]
+    head = ["workers", "actors", "machines", "games", "decisions/s", "games/s", *_cost_heads(options.price)]
     print(table([*head, "engines busy %", "learner busy %", "limit (gain if twice as fast)"], rows))
     print(
         f"Simulated, with these assumptions: the parts ({', '.join(PARTS)}) take as long there as here, with whatever "
         "else ran here; decisions are as in random play; workers beyond the cores share them; between machines "
-        f"{args.gbit:g} Gbit/s; policy and learner are on the first machine and share its cores; each worker plays "
+        f"{options.gbit:g} Gbit/s; policy and learner are on the first machine and share its cores; each worker plays "
         f"{first.part * first.groups} games, so a larger fleet means more games and larger rollouts; no update stops "
         "early; several seeds are trained one after the other. Evaluations, checkpoints and the start are left out. "
         "Parameters stay with the learner: no broadcast."
     )
 
 
-def _fleet(args: argparse.Namespace, config: Config, workers: int, cores: int) -> SimulatedFleet:
+def _fleet(options: PlanOptions, config: Config, workers: int, cores: int) -> SimulatedFleet:
     """A fleet of `workers`, each with the games of a configured worker, or of an actor if no workers are configured."""
     sebulba, fleet = config.sebulba, config.fleet
     share = config.train.num_envs // (fleet.workers or sebulba.actors)
@@ -134,7 +139,7 @@ def _fleet(args: argparse.Namespace, config: Config, workers: int, cores: int) -
         steps=config.train.num_steps,
         lag=sebulba.lag,
         threads=max(1, int(fleet.cpus)),
-        machines=args.machines or math.ceil(workers * fleet.cpus / cores),
+        machines=options.machines or math.ceil(workers * fleet.cpus / cores),
         cores=cores,
     )
 
@@ -146,20 +151,20 @@ def _ms(seconds: float) -> str:
 # ---- compiled games -----------------------------------------------------------------------------------------------
 
 
-def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
+def _here(options: PlanOptions, config: Config, env: Env) -> None:
     """Prints the estimate for a compiled game from whole updates on this machine."""
     from jaxrl.diagnose.timing import race
     from jaxrl.diagnose.training import Training
 
-    if args.machines or args.workers:
+    if options.machines or options.workers:
         raise UserError(
             "compiled games have no workers: leave --machines and --workers out, or choose a GPU with --card."
         )
     with contextlib.closing(Training(config, env)) as training:
-        [speed] = race([training.contestant("training")], rounds=3, seconds=args.seconds)
+        [speed] = race([training.contestant("training")], rounds=3, seconds=options.seconds)
         games = speed.rate * training.games_per_step()
-    head = ["steps/s", "games/s", *_cost_heads(args), "limit"]
-    cells = [f"{speed.rate:,.0f}", f"{games:,.1f}", *_costs(args, config, speed.rate), "one compiled program"]
+    head = ["steps/s", "games/s", *_cost_heads(options.price), "limit"]
+    cells = [f"{speed.rate:,.0f}", f"{games:,.1f}", *_costs(options.price, config, speed.rate), "one compiled program"]
     print(table(head, [cells]))
     print(
         "Measured: whole updates on this machine. Evaluations, checkpoints and compilation "
@@ -170,72 +175,76 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
 # ---- GPUs ---------------------------------------------------------------------------------------------------------
 
 
-def _gpus(args: argparse.Namespace, names: Sequence[str | None]) -> int:
-    """Prints the table of some configurations for each GPU."""
-    from jaxrl.diagnose.estimates.roofline import GPUS, LAUNCH, SATURATED, UPDATES, USABLE
+def first_stage(name: str | None, overrides: Sequence[str], allow: Collection[str]) -> Stage:
+    """The stage of a configuration that is trained first."""
+    return configs.stages(configs.load(name, overrides, allow))[0]
 
-    for name in args.card:
-        if name not in GPUS:
-            raise UserError(f"unknown GPU {name!r}; known: {', '.join(GPUS)}.")
-    rows: dict[str, list[list[str]]] = {name: [] for name in args.card}  # each once
+
+def estimate_on_cards(
+    names: Sequence[str | None],
+    card_names: Sequence[str],
+    overrides: Sequence[str],
+    allow: Collection[str],
+    *,
+    price: float | None,
+    brief: bool,
+) -> None:
+    """Compiles the training of some configurations for each GPU and prints a table.
+
+    Args:
+      names, overrides, allow: of the configurations, see `jaxrl.config.load`.
+      card_names: of the GPUs, see `find_card`.
+      price: of a GPU for an hour.
+      brief: one row for each configuration; those that cannot be estimated are left out.
+
+    Raises:
+      UserError: a card is unknown, or without `brief` a configuration cannot be estimated.
+    """
+    from jaxrl.diagnose.gpu.cards import assumptions, find_card
+
+    cards = [find_card(name) for name in dict.fromkeys(card_names)]
+    rows: dict[str, list[list[str]]] = {card.name: [] for card in cards}
     for name in names:
         try:
-            for gpu, row in _of_gpus(args, name):
-                rows[gpu].append(row)
+            for made_for, row in _for_cards(name, first_stage(name, overrides, allow), cards, price, brief):
+                rows[made_for].append(row)
         except UserError as error:
-            if not args.all:
+            if not brief:
                 raise
             print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
-    head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
-    head += ["steps/s at most", "saturated %", "saturates at", *(f"{each} at least" for each in _cost_heads(args))]
-    for name, cells in rows.items():
-        facts = GPUS[name]
-        room = f"{facts.memory / 1e9:g} GB, {facts.bandwidth / 1e9:,.0f} GB/s"
-        peaks = f"{facts.peak32 / 1e12:g} TFLOP/s in float32, {facts.peak16 / 1e12:g} in bfloat16"
-        print(f"\n{facts.name}: {room}, {peaks} ({facts.source})\n")
-        print(table(head, cells))
-    print(
-        "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; an update "
-        "takes its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
-        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches; a GPU saturates at "
-        f"{100 * SATURATED:.0f} %. *: train.num_envs for this GPU, where it saturates or the largest that fits in "
-        f"{100 * USABLE:.0f} % of the memory and leaves {UPDATES} updates. h: games on the host, the network's part "
-        "alone. 1: of a curriculum, as if all of it were its first stage."
-    )
-    return 0
+    head = ["configuration", "games", "compiled in CPU s", "MB", "a step: kernels", "copies", "waits"]
+    head += ["a minibatch: kernels", "waits", "an update: kernels", "waits", "steps/s at most", "in CUDA graphs"]
+    for card in cards:
+        print(f"\n{card.name}\n\n{table([*head, *_cost_heads(price)], rows[card.name])}\n\n{assumptions(card)}")
 
 
-def _of_gpus(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str, list[str]]]:
-    """Yields (gpu, row) for some numbers of games, among them the one that suits the GPU."""
-    from jaxrl.diagnose.estimates import roofline
+def _for_cards(
+    name: str | None, stage: Stage, cards: Sequence[Card], price: float | None, brief: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """Yields (card, row of the table) for one configuration."""
+    from jaxrl.diagnose.gpu import compiler
     from jaxrl.games import make_games
 
-    stage = _stage(args, name)
     config = stage.config
-    xla.prepare_training(config)
     games = make_games(config)
-    marks = (" h" if games.training.host else "") + (" 1" if stage.name else "")
-    work, title = roofline.work(config, games), f"{name or 'defaults'}{marks}"
-    for gpu in dict.fromkeys(args.card):
-        spec = roofline.GPUS[gpu]
-        chosen, saturating = roofline.choose(spec, work), roofline.saturating(spec, work)
-        multiples = MULTIPLES[:1] if args.all else MULTIPLES
-        for number in sorted({*(work.games * each for each in multiples), *([chosen.games] if chosen else [])}):
-            row = roofline.row(spec, work, number)
-            one, steps = row.footprint, number * work.steps
-            yield (
-                gpu,
-                [
-                    title,
-                    f"{number:,}" + ("*" if chosen and number == chosen.games else ""),
-                    f"{config.train.total_steps / steps:,.0f}",
-                    f"{one.kernels:,.0f}",
-                    count((one.flops32 + one.flops16) / steps),
-                    count(one.bytes / steps),
-                    f"{one.peak / 2**30:.2f}" + ("" if row.fits else " (too much)"),
-                    count(row.steps_per_second),
-                    f"{100 * row.share:.0f}",
-                    f"{saturating.games:,}" if saturating else "",
-                    *_costs(args, config, row.steps_per_second),
-                ],
-            )
+    if games.training.host:
+        raise UserError("its games are played on the host, and no GPU would play them: see --machines.")
+    for card in cards:
+        [found] = compiler.compile_programs(config, games, card, ["training"])
+        parts = {part: compiler.limited(counts) for part, counts in compiler.parts(found, config).items()}
+        step, minibatch = parts.get("step", {}), parts.get("minibatch", {})
+        for scale in MULTIPLES[:1] if brief else MULTIPLES:
+            rates = compiler.rates_of(found, config, card, scale)
+            row = [
+                f"{name or 'defaults'}{' (first stage)' if stage.name else ''}",
+                f"{scale * config.train.num_envs:,}",
+                f"{found.seconds:.0f}" if scale == 1 else "",
+                f"{scale * sum(found.memory.values()) / 1e6:,.0f}",
+                *(f"{step[limit]:,}" if step else "" for limit in compiler.LIMITS),
+                *(f"{minibatch[limit]:,}" if minibatch else "" for limit in ("kernels", "waits")),
+                *(f"{number:,.0f}" for number in compiler.totals(found)),
+                *(count(rate) for rate in rates),
+                *_costs(price, config, rates[0]),
+            ]
+            print("  ".join(row), file=sys.stderr, flush=True)
+            yield card.name, row

@@ -18,7 +18,8 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the game (default: 0)")
     parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
-    parser.add_argument("--rewards", metavar="FILE", help="also draw what each component of the rewards brought, there")
+    help = "also draw what each component of the rewards brought, there"
+    parser.add_argument("--rewards", metavar="FILE", default="", help=help)
     parser.add_argument(
         "--pace", type=arguments.real, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)"
     )
@@ -28,6 +29,17 @@ def main(args: Namespace) -> int:
     """Runs `jaxrl film`. Raises UserError: the pace is out of range."""
     if not SLOWEST <= args.pace <= FASTEST:
         raise UserError(f"--pace must be from {SLOWEST:g} to {FASTEST:g}, got {args.pace:g}.")
-    from jaxrl.matches.recording import film
+    from jaxrl.matches.recording.film import film
+    from jaxrl.players.find import Lookup
 
-    return film.main(args)
+    film(
+        args.candidate,
+        Lookup(args.config, args.overrides, args.checkpoint, args.sampled, args.allow),
+        seat=args.seat,
+        opponents=args.opponents or (),
+        seed=args.seed,
+        file=args.file,
+        rewards=args.rewards,
+        pace=args.pace,
+    )
+    return 0

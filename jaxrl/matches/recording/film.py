@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ import numpy as np
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays
-from jaxrl.players.find import find_opponents, find_player
+from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract.env import Env, State
 from jaxrl_envs.shared.display import reward_curves
-from jaxrl_envs.shared.errors import UserError, printable
+from jaxrl_envs.shared.errors import UserError
 
 
 def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int | np.ndarray]]:
@@ -45,54 +44,76 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
     return states, actions
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl film`."""
-    for file in filter(None, (args.file, args.rewards)):
-        if not Path(file).absolute().parent.is_dir() or Path(file).is_dir():
-            raise UserError(f"cannot write {file}: give a file in a folder that exists.")
-    if args.rewards and Path(args.rewards).absolute() == Path(args.file).absolute():
-        raise UserError(f"--file and --rewards are both {args.file}: give two files.")
-    env, states, actions, names = _replayed(args) if replays.is_replay(args.candidate) else _played(args)
-    page = env.film(states, actions, pace=args.pace)
-    _write(args.file, page)
+def film(
+    name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str], seed: int, file: str, rewards: str, pace: float
+) -> None:
+    """Writes a game as an animated picture.
+
+    Args:
+      name: of the player, see `find_player`; or a file of RUN/replays.
+      lookup: how names are looked up.
+      seat, opponents, seed: of a new game: the seat of the player, who plays at the others, and the seed.
+      file: to write.
+      rewards: the file for what each component of the rewards has brought; empty: none.
+      pace: 2 is twice as fast.
+
+    Raises:
+      UserError: a player is unknown, the game has no drawings, or a file cannot be written.
+    """
+    for each in filter(None, (file, rewards)):
+        if not Path(each).absolute().parent.is_dir() or Path(each).is_dir():
+            raise UserError(f"cannot write {each}: give a file in a folder that exists.")
+    if rewards and Path(rewards).absolute() == Path(file).absolute():
+        raise UserError(f"--file and --rewards are both {file}: give two files.")
+    if replays.is_replay(name):
+        of_a_game = {
+            "opponents": opponents,
+            "seat": seat,
+            "seed": seed,
+            "sampled": lookup.sampled,
+            "config": lookup.config,
+        }
+        of_a_game["checkpoint"] = lookup.checkpoint != "newest"
+        if given := [f"--{option}" for option, value in of_a_game.items() if value]:
+            raise UserError(f"a replay is played as it was recorded: leave {' and '.join(given)} out.")
+    env, states, actions, names = (
+        _replayed(name, lookup) if replays.is_replay(name) else _played(name, lookup, seat, opponents, seed)
+    )
+    page = env.film(states, actions, pace=pace)
+    _write(file, page)
     seats = ", ".join(f"seat {seat}: {name}" for seat, name in enumerate(names))
     count = f"{len(actions)} {'steps' if env.simultaneous else 'decisions'}"
-    print(printable(f"{args.file}: {count} ({seats}), {len(page.encode()) / 1000:.0f} kB"))
-    if args.rewards:
-        _write(args.rewards, reward_curves.picture(env, states, names))
-        print(printable(f"{args.rewards}: what each component of the rewards has brought"))
-    return 0
+    print(f"{file}: {count} ({seats}), {len(page.encode()) / 1000:.0f} kB")
+    if rewards:
+        _write(rewards, reward_curves.picture(env, states, names))
+        print(f"{rewards}: what each component of the rewards has brought")
 
 
 Game = tuple[Env, list[State], list[Any], list[str]]  # its states, the actions between them, who sat there
 
 
-def _played(args: argparse.Namespace) -> Game:
+def _played(name: str, lookup: Lookup, seat: int, opponents: Sequence[str], seed: int) -> Game:
     """A new game between players."""
-    candidate = find_player(args.candidate, args)
+    candidate = find_player(name, lookup)
     env = candidate.env
-    if not 0 <= args.seat < env.num_players:
-        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
+    if not 0 <= seat < env.num_players:
+        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {seat}.")
     enable_compilation_cache(candidate.config.run.cache_dir)
-    _check_drawn(env, candidate.config.env.id, jax.jit(env.init)(jax.random.key(args.seed)))
+    _check_drawn(env, candidate.config.env.id, jax.jit(env.init)(jax.random.key(seed)))
     own = candidate.players[0]
-    others = find_opponents(args.opponents.split(","), args, candidate) if args.opponents else [own]
-    players = [own if side == env.sides[args.seat] else others[side % len(others)] for side in env.sides]
-    states, actions = record(env, players, jax.random.key(args.seed))
+    others = find_opponents(opponents, lookup, candidate) if opponents else [own]
+    players = [own if side == env.sides[seat] else others[side % len(others)] for side in env.sides]
+    states, actions = record(env, players, jax.random.key(seed))
     return env, states, actions, [player.name for player in players]
 
 
-def _replayed(args: argparse.Namespace) -> Game:
+def _replayed(name: str, lookup: Lookup) -> Game:
     """A recorded game."""
-    said = [f"--{name}" for name in ("opponents", "seat", "seed", "sampled", "config") if getattr(args, name)]
-    said += ["--checkpoint"] if args.checkpoint != "newest" else []
-    if said:
-        raise UserError(f"a replay is played as it was recorded: leave {' and '.join(said)} out.")
-    found = replays.read(args.candidate, args.overrides, args.allow)
+    found = replays.read(name, lookup.overrides, lookup.allow)
     enable_compilation_cache(found.config.run.cache_dir)
     states, actions = found.play()
     _check_drawn(found.env, found.config.env.id, states[0])
-    print(printable(found.replay.title))
+    print(found.replay.title)
     return found.env, states, actions, found.replay.players
 
 

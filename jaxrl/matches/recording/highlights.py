@@ -67,11 +67,14 @@ class HighlightRecorder:
           lanes: the programs that play replays.
         """
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
-        self._schedule = jax.jit(lambda *each: deal_schedule(self._env, *each))
-        self._begin = jax.jit(jax.vmap(lambda args, *each: begin(matchup.seated(args), *each)))
+        self._schedule = jax.jit(functools.partial(deal_schedule, self._env))
+        self._begin = jax.jit(jax.vmap(self._begun))
         self._choose = jax.jit(self._chosen_in_turn)
         self._see = jax.jit(jax.vmap(self._seen, in_axes=(0, 0, None, 0, 0, 0, 0, 0)))
         self._sees = any(each.observe is not None for each in (matchup.candidate, *matchup.opponents))
+
+    def _begun(self, args: PyTree, *state_holder_key: Any) -> list[PyTree]:
+        return begin(self._matchup.seated(args), *state_holder_key)
 
     def _chosen(
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array

@@ -25,14 +25,28 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.allow(parser)
     parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
-    parser.add_argument("--anchors", metavar="A,B", help="of a new scale: the bots that define it (default: all)")
     parser.add_argument(
-        "--deals", type=arguments.whole, help="with every anchor, each from all sides (default: as the scale)"
+        "--anchors", type=arguments.names, metavar="A,B", help="the bots that define a new scale (default: all)"
+    )
+    parser.add_argument(
+        "--deals", type=arguments.deals, help="with every anchor, each from all sides (default: as the scale)"
     )
 
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl rate`."""
-    from jaxrl.matches.tournaments import rate
+    from jaxrl.matches.tournaments.rate import rate_players, show_scales
 
-    return rate.main(args)
+    if not args.players:
+        show_scales(args.file)
+        return 0
+    rate_players(
+        args.players,
+        args.config,
+        sampled=args.sampled,
+        allow=args.allow,
+        file=args.file,
+        anchors=args.anchors or (),
+        deals=args.deals,
+    )
+    return 0

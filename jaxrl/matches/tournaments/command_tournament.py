@@ -24,7 +24,7 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.allow(parser)
     parser.add_argument(
         "--deals",
-        type=arguments.whole,
+        type=arguments.deals,
         default=1000,
         help="deals per pair, each from every side (default: 1000)",
     )
@@ -42,6 +42,18 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl tournament`."""
-    from jaxrl.matches.tournaments import round_robin_report
+    from jaxrl.matches.tournaments.round_robin_report import report_round_robin
+    from jaxrl.players.find import find_players
 
-    return round_robin_report.main(args)
+    agrees = report_round_robin(
+        find_players(args.players, args.config, sampled=args.sampled, allow=args.allow),
+        deals=args.deals,
+        seed=args.seed,
+        self_pairs=args.self_pairs,
+        anchor=args.anchor,
+        anchor_rating=args.anchor_rating,
+        out=args.out,
+        picture=not args.no_picture,
+        reference=args.reference,
+    )
+    return 0 if agrees else 1

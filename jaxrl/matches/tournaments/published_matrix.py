@@ -83,12 +83,16 @@ def load_matrix(path: str | Path) -> PublishedMatrix:
         names = [str(name) for name in content["names"]]
         percent = np.stack([np.array(content[key], np.float64) for key in ("win", "draw", "loss")], axis=-1)
         games = np.broadcast_to(np.array(content["games"], np.float64), (len(names), len(names)))
-        if percent.shape != (len(names), len(names), 3):
-            raise ValueError(f"percentages of shape {percent.shape} for {len(names)} names")
-        return PublishedMatrix(names, percent, games, float(content.get("rounding", 0.0)))
+        if percent.shape != (len(names), len(names), 3) or len(set(names)) < len(names):
+            raise ValueError(f"percentages of shape {percent.shape} for {len(set(names))} names")
+        rounding = float(content.get("rounding", 0.0))
+        known = percent[~np.isnan(percent)]
+        if not (0 <= min(known, default=0) and max(known, default=0) <= 100 and (games >= 0).all() and rounding >= 0):
+            raise ValueError("a percentage or a number of games is out of range")
+        return PublishedMatrix(names, percent, games, rounding)
     except OSError as error:
         raise UserError(f"cannot read the reference {path}: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UserError(
             f"{path} is not a matrix of results ({error}): it needs names, win, draw, loss, games."
         ) from error

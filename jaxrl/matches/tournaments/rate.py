@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import datetime
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import jax
@@ -21,35 +20,57 @@ from jaxrl.players.find import FoundPlayers, find_players
 from jaxrl.players.player import Player
 from jaxrl.runs.checkpoints.checkpoint import params_hash
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl_envs.shared.errors import UserError, printable
+from jaxrl_envs.shared.errors import UserError
 
 DEALS = 1000  # of a new scale, by default
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl rate`: adds players to the scale of their game, or prints scales."""
-    if not args.players:
-        for path in [Path(args.file)] if args.file else _all():
-            _show(path, scales.read(path))
-        return 0
-    field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
+def show_scales(file: str | None) -> None:
+    """Prints the scale in a file, or all scales."""
+    for path in [Path(file)] if file else _all():
+        _show(path, scales.read(path))
+
+
+def rate_players(
+    players: Sequence[str],
+    config: str | None,
+    *,
+    sampled: bool,
+    allow: Collection[str],
+    file: str | None,
+    anchors: Sequence[str],
+    deals: int | None,
+) -> None:
+    """Adds players to the rating scale of their game, and prints it.
+
+    Args:
+      players, config, sampled, allow: see `find_players`.
+      file: of the scale, if it is not ratings/GAME.yaml.
+      anchors: bots that define a new scale; empty: all of the game.
+      deals: with every anchor; None: as the scale.
+
+    Raises:
+      UserError: a player is unknown, or does not fit the scale.
+    """
+    field = find_players(players, config, sampled=sampled, allow=allow)
     enable_compilation_cache(field.config.run.cache_dir)
-    path = Path(args.file) if args.file else scales.file_of(field.config.env.id)
+    path = Path(file) if file else scales.file_of(field.config.env.id)
     stamp = {"code": code(), "date": datetime.datetime.now(datetime.UTC).date().isoformat()}
-    scale = _scale(args, field, path, stamp)
-    anchors = [each.name for each in scale.anchors]
-    played = dataclasses.replace(scale, deals=args.deals if args.deals is not None else scale.deals)
-    new = [_called(player, args.sampled) for player in field.players if not (player.bot and player.name in anchors)]
-    if taken := [player.name for player in new if player.name in anchors]:
+    scale = _scale(field, path, anchors, deals, stamp)
+    known = [each.name for each in scale.anchors]
+    played = dataclasses.replace(scale, deals=deals if deals is not None else scale.deals)
+    new = [_called(player, sampled) for player in field.players if not (player.bot and player.name in known)]
+    if taken := [player.name for player in new if player.name in known]:
         raise UserError(f"{taken[0]!r} is an anchor of {path}: give the run another name.")
     for group in scales.by_program(new):
         hashes = ["" if _scripted(player) else params_hash(player.params) for player in group]
         _add(path, scales.rate(played, field.env, group, hashes, _played, stamp))
     _show(path, scales.read(path))
-    return 0
 
 
-def _scale(args: argparse.Namespace, field: FoundPlayers, path: Path, stamp: dict[str, str]) -> RatingScale:
+def _scale(
+    field: FoundPlayers, path: Path, anchors: Sequence[str], deals: int | None, stamp: dict[str, str]
+) -> RatingScale:
     """The scale in the file. Without a file it begins with the one that comes with the project, or with the anchors.
 
     Raises:
@@ -57,19 +78,19 @@ def _scale(args: argparse.Namespace, field: FoundPlayers, path: Path, stamp: dic
     """
     shipped = scales.shipped(field.config.env.id)
     if path.exists():
-        if args.anchors:
+        if anchors:
             raise UserError(f"{path} has its anchors already: leave --anchors out, or begin another one with --file.")
         scale = scales.read(path)
         if wrong := scales.misfit(scale, field):
             raise UserError(f"{path} {wrong}: name another one with --file.")
         return scale
-    if not args.anchors and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
+    if not anchors and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
         scales.write(path, scale)
         return scale
-    names = args.anchors.split(",") if args.anchors else list(field.env.bots)
+    names = list(anchors or field.env.bots)
     if len(set(names)) < len(names):
         raise UserError(f"--anchors names a bot twice, {','.join(names)}: name each once.")
-    scale = scales.begin(field, names, args.deals if args.deals is not None else DEALS, _played, stamp)
+    scale = scales.begin(field, names, deals if deals is not None else DEALS, _played, stamp)
     scales.write(path, scale)
     return scale
 
@@ -110,7 +131,7 @@ def _show(path: Path, scale: RatingScale) -> None:
         *scale.table().splitlines(),
         *scale.over_seeds(),
     ]
-    print("\n".join(map(printable, lines)), end="\n\n")
+    print("\n".join(lines), end="\n\n")
 
 
 def code() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from jaxrl.league.elo import Ratings
 from jaxrl.matches.tournaments import heatmap, published_matrix
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import find_players
+from jaxrl.players.find import FoundPlayers
 from jaxrl.players.spec import parse
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 from jaxrl.runs.logs.console import ProgressLine
@@ -19,34 +18,55 @@ from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl_envs.shared.errors import UserError
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl tournament`; 1 if the results disagree with the reference."""
-    expected = published_matrix.load_matrix(args.reference) if args.reference else None
-    if args.out and not args.no_picture:
+def report_round_robin(
+    field: FoundPlayers,
+    *,
+    deals: int,
+    seed: int,
+    self_pairs: bool,
+    anchor: str | None,
+    anchor_rating: float,
+    out: str | None,
+    picture: bool,
+    reference: str | None,
+) -> bool:
+    """Plays a round robin and prints its matrix and ratings; returns whether they agree with the reference.
+
+    Args:
+      field: the players.
+      deals, seed, self_pairs: see `Tournament`.
+      anchor, anchor_rating: the player whose rating is fixed, and that rating; None: bot:random, or the first player.
+      out: the folder for matrix.json, table.md and, with `picture`, heatmap.png.
+      picture: needs matplotlib.
+      reference: a file like matrix.json.
+
+    Raises:
+      UserError: the anchor does not take part, or a file cannot be read or written.
+    """
+    expected = published_matrix.load_matrix(reference) if reference else None
+    if out and picture:
         heatmap.require_matplotlib()
-    field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
     enable_compilation_cache(field.config.run.cache_dir)
     names = [player.name for player in field.players]
-    anchor = parse(args.anchor).label if args.anchor else ("random" if "random" in names else None)
-    if anchor is not None and anchor not in names:
-        raise UserError(f"--anchor {args.anchor!r} does not take part: choose one of {', '.join(names)}.")
-    tournament = Tournament(field.env, field.players, deals=args.deals, seed=args.seed, self_pairs=args.self_pairs)
-    if args.out:
-        _make_folder(args.out)  # before anything is played
+    fixed = parse(anchor).label if anchor else ("random" if "random" in names else None)
+    if fixed is not None and fixed not in names:
+        raise UserError(f"--anchor {anchor!r} does not take part: choose one of {', '.join(names)}.")
+    tournament = Tournament(field.env, field.players, deals=deals, seed=seed, self_pairs=self_pairs)
+    if out:
+        _make_folder(out)  # before anything is played
     seconds, results = play_all(tournament)
-    ratings = results.ratings(anchor, args.anchor_rating)
-    text = _report(
-        results, ratings, f"{args.deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {args.seed}"
-    )
+    ratings = results.ratings(fixed, anchor_rating)
+    title = f"{deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {seed}"
+    text = _report(results, ratings, title)
     print(text)
     print(f"\n{seconds:.0f} s, {rate(results.total_games, seconds):,.0f} games/s, without compilation")
-    if args.out:
-        _write(Path(args.out), results, ratings, text, picture=not args.no_picture)
+    if out:
+        _write(Path(out), results, ratings, text, picture=picture)
     if expected is None:
-        return 0
+        return True
     agreement = published_matrix.compare(results, expected)
     print(f"\n{published_matrix.players_table(results, expected)}\n\n{agreement}")
-    return 0 if agreement.ok else 1
+    return agreement.ok
 
 
 def play_all(tournament: Tournament) -> tuple[float, RoundRobin]:

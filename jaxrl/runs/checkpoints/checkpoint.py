@@ -16,21 +16,32 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl.runs import distributed
-from jaxrl.runs.checkpoints.files import REMOVED, UNFINISHED, UNREAD, is_no_space, open_manager, read_arrays, start_save
+from jaxrl.runs.checkpoints.files import (
+    REMOVED,
+    UNFINISHED,
+    UNREAD,
+    CheckRecord,
+    is_no_space,
+    open_manager,
+    read_arrays,
+    start_save,
+)
 from jaxrl.runs.checkpoints.leaves import LEARNER, PARAMS, Arrays, hash_arrays
 from jaxrl.runs.checkpoints.leaves import TARGET_PARAMS as TARGET_PARAMS
+from jaxrl.runs.checkpoints.leaves import check_fits as check_fits
 from jaxrl.runs.checkpoints.leaves import pack as pack
 from jaxrl.runs.checkpoints.leaves import params_hash as params_hash
 from jaxrl.runs.checkpoints.leaves import params_of as params_of
 from jaxrl.runs.checkpoints.leaves import unpack as unpack
 from jaxrl.runs.checkpoints.record import SHARES, mark, read_record, write_record
 from jaxrl.runs.checkpoints.record import Damaged as Damaged
+from jaxrl.runs.checkpoints.record import unreadable_is_damaged as unreadable_is_damaged
 from jaxrl.runs.checkpoints.shares import write_share
 from jaxrl.runs.folder import next_command
 from jaxrl_envs.shared.errors import UserError
@@ -264,8 +275,13 @@ class CheckpointStore:
         """The record of a checkpoint, without its arrays. Errors as of `read`."""
         return read_record(self.directory / str(step), step)
 
-    def read(self, step: int, *, whole: bool = True) -> Snapshot:
+    def read(self, step: int, *, whole: bool = True, check: CheckRecord | None = None) -> Snapshot:
         """One checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
+
+        Args:
+          step: which.
+          whole: see `read_arrays`.
+          check: see `read_arrays`.
 
         Raises:
           Damaged: it is not as it was written.
@@ -273,24 +289,25 @@ class CheckpointStore:
         """
         place = self.directory / str(step)
         meta = read_record(place, step)
-        return Snapshot(step, read_arrays(place, meta, whole=whole), meta)
+        return Snapshot(step, read_arrays(place, meta, whole=whole, check=check), meta)
 
-    def read_together(self, step: int, *, whole: bool) -> Snapshot:
+    def read_together(self, step: int, *, whole: bool, check: CheckRecord | None = None) -> Snapshot:
         """`read` in all processes: what is damaged for one of them is so for all. Errors as of `read`."""
         found, wrong = None, Damaged("another process has found it so")
         try:
-            found = self.read(step, whole=whole)
+            found = self.read(step, whole=whole, check=check)
         except Damaged as error:
             wrong = error
         if distributed.maximum(found is None) or found is None:
             raise wrong
         return found
 
-    def newest(self, *, quarantine: bool = False) -> Snapshot:
+    def newest(self, *, quarantine: bool = False, check: CheckRecord | None = None) -> Snapshot:
         """The newest checkpoint that is intact; warns about every damaged one it passes over.
 
         Args:
           quarantine: move damaged ones aside; only for the process that is going to write here.
+          check: see `read`.
 
         Raises:
           UserError: there is no intact checkpoint, or a newer jaxrl has written it.
@@ -299,10 +316,10 @@ class CheckpointStore:
         for index, step in reversed(list(enumerate(steps))):
             place = self.directory / str(step)
             try:
-                found = self.read_together(step, whole=not quarantine)
+                found = self.read_together(step, whole=not quarantine, check=check)
             except Damaged as error:
                 if not distributed.broadcast(place.exists):  # newer ones have taken its place meanwhile
-                    return self.newest(quarantine=quarantine)
+                    return self.newest(quarantine=quarantine, check=check)
                 then = "falling back to the one before" if index else "and there is no older one"
                 _log.warning("checkpoint %s is damaged (%s): %s.", place, error, then)
                 continue
@@ -338,6 +355,12 @@ def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
     store, _, number = name.rpartition("/")
     distributed.forget(f"{store}/{int(number) - 1}")  # all have read it: they write the next one
     return {SHARES: shares}
+
+
+def stage_name(host: Mapping[str, Any]) -> Any:
+    """The name of a checkpoint's stage in its record, or whatever stands there instead; None without a curriculum."""
+    record = host.get("curriculum")
+    return record.get("stage", record) if isinstance(record, dict) else record
 
 
 def check_stamp(meta: dict[str, Any], stamp: Stamp, *, free: Collection[str] | None = ()) -> None:

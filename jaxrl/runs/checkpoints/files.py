@@ -32,11 +32,13 @@ from orbax.checkpoint import checkpoint_managers as policy
 
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints.leaves import Arrays, Leaves, checksum
-from jaxrl.runs.checkpoints.record import STATE, Damaged, check_state, unreadable_is_damaged
+from jaxrl.runs.checkpoints.record import STATE, Damaged, unreadable_is_damaged
 from jaxrl.runs.checkpoints.shares import read_shares
+from jaxrl.runs.checkpoints.state import check_memory, check_state, open_leaves
 
 UNFINISHED = ".orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 REMOVED = ".removed"  # the folder of checkpoints that are being removed
+CheckRecord = Callable[[dict[str, Any]], None]  # raises Damaged or UserError for a record that is not wanted
 UNREAD = ("_CHECKPOINT_METADATA", "commit_success.txt", "metrics")  # of orbax, in a checkpoint
 
 
@@ -52,7 +54,7 @@ def open_manager(directory: Path, seal: Callable[[], None], *, keep: int, keep_e
     """
     _no_echo()
     handlers = ocp.handlers.DefaultCheckpointHandlerRegistry()
-    handlers.add(STATE, ocp.args.PyTreeSave, ocp.PyTreeCheckpointHandler(multiprocessing_options=_alone()))
+    handlers.add(STATE, ocp.args.PyTreeSave, _handler())
     policies: list[Any] = [policy.LatestN(keep)] + ([policy.EveryNSteps(keep_every)] if keep_every else [])
     options = ocp.CheckpointManagerOptions(
         preservation_policy=policy.AnyPreservationPolicy(policies),
@@ -78,6 +80,11 @@ def start_save(manager: ocp.CheckpointManager, step: int, arrays: Arrays, leaves
     manager.save(step, args=ocp.args.Composite(**{STATE: ocp.args.PyTreeSave(stored)}), force=True)
 
 
+def _handler() -> ocp.PyTreeCheckpointHandler:
+    """Writes what `state.open_leaves` reads."""
+    return ocp.PyTreeCheckpointHandler(use_ocdbt=True, use_zarr3=False, multiprocessing_options=_alone())
+
+
 def _alone() -> ocp.options.MultiprocessingOptions:
     """Orbax by itself in this process, see the module."""
     if distributed.count() == 1:
@@ -88,27 +95,36 @@ def _alone() -> ocp.options.MultiprocessingOptions:
     )
 
 
-def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True) -> Arrays:
-    """The arrays of a checkpoint, leaf path -> array, as its record describes them; not `whole`: of shares only what
-    this process needs. Raises Damaged."""
+def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True, check: CheckRecord | None = None) -> Arrays:
+    """The arrays of a checkpoint, leaf path -> array, as its record describes them.
+
+    Args:
+      place: its directory.
+      meta: its record.
+      whole: all of the shares; else only what this process needs.
+      check: called with the record when the files are as it says, before an array is read.
+
+    Raises:
+      Damaged: something is missing or has been changed.
+      Exception: what `check` raises.
+    """
     with unreadable_is_damaged():
-        return _checked_arrays(place, meta) | read_shares(place, meta, whole=whole)
+        check_state(place, meta)
+        opened = open_leaves(place, meta["leaves"])
+    if check is not None:
+        check(meta)
+    with unreadable_is_damaged():
+        check_memory(place, meta["leaves"])
+        return _checked_arrays(opened, meta["leaves"]) | read_shares(place, meta, whole=whole)
 
 
-def _checked_arrays(place: Path, meta: dict[str, Any]) -> Arrays:
-    check_state(place, meta)
-    _no_echo()
-    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=_alone())
-    with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as reader:
-        stored = reader.restore(place / STATE, args=ocp.args.PyTreeRestore())
+def _checked_arrays(opened: dict[str, Any], leaves: Leaves) -> Arrays:
+    read = {name: array.read() for name, array in opened.items()}
     arrays = {}
-    for name, record in meta["leaves"].items():
+    for name, record in leaves.items():
         if "axis" in record:
             continue
-        empty = 0 in record["shape"]
-        array = np.zeros(record["shape"], record["dtype"]) if empty else stored.get(name)
-        if array is None or [list(array.shape), array.dtype.name] != [record["shape"], record["dtype"]]:
-            raise Damaged(f"{name} is missing or has another shape")
+        array = read[name].result() if name in read else np.zeros(record["shape"], record["dtype"])
         if checksum(array) != record["crc32"]:
             raise Damaged(f"the checksum of {name} is wrong")
         arrays[name] = array

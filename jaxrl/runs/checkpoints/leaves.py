@@ -16,6 +16,7 @@ import numpy as np
 from flax.traverse_util import unflatten_dict
 
 from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints.state import bytes_of
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
@@ -27,6 +28,7 @@ PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 HYPER = f"{LEARNER}hyper."  # its hyper-parameters
 TARGET_PARAMS = f"{LEARNER}target_params."  # and target parameters, each under its name
 BELIEF = f"{LEARNER}belief."  # of belief learning
+_HYPER_BYTES = 1 << 16  # of a hyper-parameter of all seeds, at most
 
 
 def pack(tree: PyTree) -> tuple[Arrays, Leaves]:
@@ -52,12 +54,26 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
       template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
 
     Raises:
-      UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random, but of
-        hyper-parameters, which the configuration gives, an older checkpoint may have others.
+      UserError: as `check_fits`; nothing is ever silently dropped or kept random.
     """
+    check_fits(leaves, template)
     flat, treedef = jax.tree_util.tree_flatten_with_path(template)
     wanted = {_name(path): leaf for path, leaf in flat}
-    for name in sorted(name for name in set(wanted) ^ set(leaves) if not name.startswith(HYPER)):
+    arrays = arrays | {n: np.zeros(leaf.shape, leaf.dtype) for n, leaf in wanted.items() if n not in arrays}
+    return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
+
+
+def check_fits(leaves: Leaves, template: PyTree) -> None:
+    """Checks the records of stored arrays, which need not have been read, against `template`.
+
+    Raises:
+      UserError: structure, shape, dtype or key type differ; but of hyper-parameters, which the configuration gives, an
+        older checkpoint may have others.
+    """
+    wanted = {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(template)[0]}
+    for name in sorted(set(wanted) ^ set(leaves)):
+        if name.startswith(HYPER) and (name in wanted or bytes_of(leaves[name]) <= _HYPER_BYTES):
+            continue
         where = "in the checkpoint but not in this training" if name in leaves else "not in the checkpoint"
         raise UserError(f"the checkpoint does not fit: {name} is {where}; use the config it was trained with.")
     for name, leaf in wanted.items():
@@ -65,8 +81,6 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
         if have != want:
             differs = f"{name} is {have} there but {want} here"
             raise UserError(f"the checkpoint does not fit: {differs}; use the config it was trained with.")
-    arrays = arrays | {n: np.zeros(leaf.shape, leaf.dtype) for n, leaf in wanted.items() if n not in arrays}
-    return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
 
 
 def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:

@@ -9,12 +9,14 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from jaxrl.runs import distributed
+from jaxrl_envs.shared.errors import printable
 
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
 MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written, without a terminal
@@ -26,6 +28,9 @@ class _Screen(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
+
+    def print(self, *objects: Any, **style: Any) -> None:
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **style)
 
 
 @functools.cache
@@ -39,7 +44,7 @@ def console() -> Console:
 def waiting(text: str, *, again: bool = False) -> Iterator[None]:
     """Shows what the block is doing: beside a spinner on a terminal; elsewhere as a line, unless `again`."""
     if console().is_interactive:
-        with console().status(text):
+        with console().status(printable(text)):
             yield
         return
     if not again:
@@ -83,7 +88,7 @@ class ProgressLine:
         if self._screen.is_interactive:
             self._next = seconds + REDRAWN
             self._live.start()
-            self._live.update(Text(text(seconds), overflow="fold", no_wrap=False), refresh=True)
+            self._live.update(Text(printable(text(seconds)), overflow="fold", no_wrap=False), refresh=True)
         else:
             self._next = next((moment for moment in MOMENTS if moment > seconds), (seconds // EVERY + 1) * EVERY)
             self._screen.print(text(seconds))

@@ -33,6 +33,7 @@ from typing import Any
 from jaxrl.runs import distributed
 from jaxrl.runs.logs.console import console
 from jaxrl.runs.logs.files import file_name
+from jaxrl_envs.shared.errors import printable
 
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
@@ -47,7 +48,7 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         record.level = record.levelname.lower()
-        return super().format(record).replace("\n", "\n    ")
+        return printable(super().format(record)).replace("\n", "\n    ")
 
 
 class AsJson(logging.Formatter):

@@ -77,13 +77,14 @@ class RecordingLibrary:
         """
         number, _, way = name.partition("/")
         known = {str(i): folder for i, folder in enumerate(self.folders)} | {UPLOADS: Path(self._brought.name)}
-        if number not in known or not way or "\0" in way:
-            raise UserError("there is no such recording.")
-        root = known[number].resolve()
-        path = (root / way).resolve()
-        if not path.is_relative_to(root) or not path.is_file() or not kind_of(path.name):
-            raise UserError("there is no such recording.")
-        return path
+        try:
+            root = known[number].resolve()
+            path = (root / way).resolve()
+            if path.is_relative_to(root) and path.is_file() and kind_of(path.name):
+                return path
+        except (KeyError, ValueError, OSError):  # no such folder; no name, or one too long for the disk
+            pass
+        raise UserError("there is no such recording.")
 
     def bring(self, name: str, data: bytes) -> str:
         """Keeps an uploaded recording while the server runs; the oldest make room. Returns its name.
@@ -91,7 +92,7 @@ class RecordingLibrary:
         Raises:
           UserError: the name is not that of a recording, or the file is too large.
         """
-        plain = re.sub(r"[^\w.() -]", "_", Path(name).name)[-80:]
+        plain = re.sub(r"[^\w.() -]", "_", Path(name).name, flags=re.ASCII)[-80:]
         if not kind_of(plain):
             raise UserError(
                 f"{plain or 'a file without a name'} is no recording: their names end in {', '.join(kinds())}."

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxrl.serve.jobs import environment
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 KEPT, AT_ONCE, WAITING = 32, 2, 16  # games on disk; processes; games that wait for one
@@ -33,7 +34,7 @@ class Opening:
     def file(self, name: str) -> Path | None:
         """The gzip file of that name that the process has written, or None if it has not yet."""
         found = self.folder / name
-        return found if name.isalnum() and found.is_file() else None
+        return found if name.isalnum() and files.is_name(name) and found.is_file() else None
 
 
 class OpenRecordings:

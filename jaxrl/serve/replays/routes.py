@@ -17,7 +17,7 @@ from jaxrl.serve.player_catalog import GameContext
 from jaxrl.serve.replays import annotation, state_store
 from jaxrl.serve.replays.library import LARGEST, RecordingLibrary
 from jaxrl.serve.replays.open_recording import Opening, OpenRecordings
-from jaxrl.serve.server import Server, page
+from jaxrl.serve.server import Server, bytes_of, page
 from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
@@ -146,13 +146,8 @@ class ReplayRoutes:
 
     async def bring(self, request: Request) -> Response:
         """POST ?name=: the body is a recording."""
-        data = bytearray()
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > LARGEST:
-                break
-        name = request.query_params.get("name", "")
-        return JSONResponse({"file": await self._server.work(self.library.bring, name, bytes(data))})
+        data, name = await bytes_of(request, LARGEST), request.query_params.get("name", "")
+        return JSONResponse({"file": await self._server.work(self.library.bring, name, data)})
 
 
 def _known(found: Opening) -> bool:

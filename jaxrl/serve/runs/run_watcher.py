@@ -47,7 +47,7 @@ class RunWatcher:
 
     def find(self, name: str) -> Path:
         """The folder of a run. Raises UserError: no run has that name."""
-        plain = bool(name) and name not in (".", "..") and not set(name) & {"/", "\\", "\0"}
+        plain = name not in (".", "..") and files.is_name(name)
         if not plain or not (self.folder / name / "config.yaml").is_file():
             raise UserError("there is no such run.")
         return self.folder / name

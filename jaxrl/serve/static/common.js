@@ -1,17 +1,33 @@
 // What all pages share: the head of the page, requests, small helpers for elements.
 
+export const SVG = "http://www.w3.org/2000/svg";
 const PAGES = [["/", "Play"], ["/drive", "Drive"], ["/replays", "Replays"], ["/runs", "Runs"]];
 
-/** An element: tag, attributes (functions are listeners), children (texts are set as text, never as markup). */
+/** An element: tag, attributes (functions are listeners; style is an object), children (texts are set as text, never as
+ * markup). */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
+    else if (name === "style") for (const each of Object.entries(value)) element.style.setProperty(...each);
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
   element.append(...children.flat().filter((child) => child != null));
   return element;
+}
+
+/** A drawing of a game as an element: without scripts, frames, listeners and addresses of elsewhere. */
+export function drawing(text) {
+  const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  for (const element of [svg, ...svg.querySelectorAll("*")]) {
+    if (element.namespaceURI !== SVG || /^(script|foreignObject)$/i.test(element.localName)) element.remove();
+    for (const { name, value } of [...element.attributes]) {
+      if (/^on/i.test(name) || /href$/i.test(name) && !/^(#|data:image\/)/.test(value)) element.removeAttribute(name);
+      if (name === "style") element.style.cssText = value; // which the policy allows, unlike the attribute
+    }
+  }
+  return svg;
 }
 
 /** The element with this id. */

@@ -32,7 +32,7 @@ function standings() {
     if (!rows.length) return make("td", { class: "dim" }, "–");
     const rate = rows.reduce((sum, row) => sum + row.outcomes.win_rate, 0) / rows.length;
     const [low, high] = rows.length === 1 ? rows[0].outcomes.win_rate_95 : [Math.min(...rows.map((row) => row.outcomes.win_rate)), Math.max(...rows.map((row) => row.outcomes.win_rate))];
-    return make("td", { class: "win", style: `--share: ${rate}` }, make("b", {}, percent(rate)),
+    return make("td", { class: "win", style: { "--share": rate } }, make("b", {}, percent(rate)),
       make("small", {}, `${percent(low)} – ${percent(high)}${rows.length > 1 ? " (seeds)" : ""}`));
   };
   const line = (word, told) => make("tr", {}, make("th", { scope: "row" }, word), runs.map((run) => make("td", {}, told(run))));

@@ -110,7 +110,7 @@ const say = (text) => { at("said").textContent = text; };
 
 function count(seconds) {
   clearTimeout(counting);
-  at("count").textContent = seconds > 0 ? Math.ceil(seconds) : "";
+  at("countdown").textContent = seconds > 0 ? Math.ceil(seconds) : "";
   if (seconds > 0) counting = setTimeout(() => count(seconds - 1), 1000);
 }
 
@@ -212,7 +212,7 @@ at("main").append(
   make("p", { id: "touch", class: "dim", hidden: !matchMedia("(hover: none) and (pointer: coarse)").matches },
     "A touch screen alone cannot steer: connect a gamepad, and press one of its buttons, or a keyboard."),
   make("div", { class: "theatre", id: "match-view", hidden: true, click: (event) => event.detail && document.activeElement.blur() },
-    make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "count" })),
+    make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "countdown" })),
       make("p", { id: "score", class: "words", "aria-live": "off" })),
     make("aside", { class: "panel side" },
       make("div", { id: "names", class: "row seats" }), make("div", { id: "camera" }),

@@ -141,6 +141,7 @@ async function openTable() {
 async function list() {
   const tables = await ask("/api/tables");
   const rows = tables.map((table) => {
+    if (table.bad) return make("div", { class: "entry" }, make("span", { class: "dim" }, table.bad), make("span", { class: "state" }, "cannot be read"));
     const key = (me.keysOf(table.id).keys || []).find(Boolean);
     return make("a", { class: "entry", href: me.addressOf(table.id, key) },
       make("strong", {}, NICE(table.game)), " ", make("span", { class: "dim" }, table.names.join(", ")),

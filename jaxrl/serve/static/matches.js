@@ -7,7 +7,7 @@ function cell(row) {
   const outcomes = row?.outcomes;
   if (!outcomes) return make("td", { class: "number dim" }, row ? short(row.figures?.return?.mean) : "–");
   const [low, high] = outcomes.win_rate_95;
-  return make("td", { class: "win", style: `--share: ${outcomes.win_rate}`, title: `${outcomes.wins} of ${outcomes.games}, ${percent(outcomes.draw_rate)} drawn` },
+  return make("td", { class: "win", style: { "--share": outcomes.win_rate }, title: `${outcomes.wins} of ${outcomes.games}, ${percent(outcomes.draw_rate)} drawn` },
     make("b", {}, percent(outcomes.win_rate)), make("small", {}, `${percent(low)} – ${percent(high)}`));
 }
 

@@ -1,10 +1,10 @@
 // One table: its board, what can be done, what has happened.
 
-import { ask, isGuest, make, socketAt } from "./common.js";
+import { SVG, ask, drawing, isGuest, make, socketAt } from "./common.js";
 import * as me from "./me.js";
 import { percent, signed } from "./words.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+const HELD = 1500; // milliseconds that what a step settles stays on the board, such as a full trick
 const PACES = [[0, "at once"], [0.4, "fast"], [1, "normal"], [2.5, "slow"]];
 
 export class TableView {
@@ -77,8 +77,11 @@ export class TableView {
 
   showView(view) {
     const moved = !this.shown || this.shown.time !== view.time || this.shown.over !== view.over;
+    const settled = this.shown && view.settled?.time > this.shown.time;
     this.shown = view;
-    if (view.board) this.draw(view.board);
+    if (view.board) this.next = view.board;
+    if (settled) this.hold(view.settled.board);
+    else if (view.board && !this.held) this.draw(view.board);
     else if (view.text) this.board.replaceChildren(make("pre", {}, view.text));
     if (view.story) this.tellStory(view.story);
     if (moved) {
@@ -96,7 +99,7 @@ export class TableView {
   }
 
   draw(text) {
-    const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    const svg = drawing(text);
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     svg.setAttribute("aria-hidden", "true");
@@ -105,6 +108,18 @@ export class TableView {
     this.overlay.setAttribute("viewBox", svg.getAttribute("viewBox"));
     this.overlay.setAttribute("class", "overlay");
     this.board.append(this.overlay);
+  }
+
+  hold(board) {
+    clearTimeout(this.held);
+    this.draw(board);
+    this.board.dataset.held = "";
+    this.held = setTimeout(() => {
+      this.held = null;
+      delete this.board.dataset.held;
+      this.draw(this.next);
+      this.showAreas();
+    }, HELD);
   }
 
   showState(view) {
@@ -149,7 +164,7 @@ export class TableView {
     const most = Math.max(...decision.likely.map(([, share]) => share), 0.001);
     const results = new Map(decision.results);
     const rows = decision.likely.map(([action, share]) => make("tr", { class: action === name && "best" },
-      make("td", {}, action), make("td", { class: "bar" }, make("i", { style: `width:${(100 * share) / most}%` })),
+      make("td", {}, action), make("td", { class: "bar" }, make("i", { style: { width: `${(100 * share) / most}%` } })),
       make("td", { class: "number" }, percent(share)),
       results.size ? make("td", { class: "number" }, results.has(action) ? signed(results.get(action)) : "") : null));
     const who = seat == null ? `${decision.by} would choose ` : `Seat ${seat}, ${decision.by}: `;
@@ -168,7 +183,7 @@ export class TableView {
   // ---- what people can do -------------------------------------------------------------------------------------------
 
   showActions() {
-    const { legal = [], click_areas: areas = [] } = this.shown;
+    const { legal = [] } = this.shown;
     const hadFocus = this.actions.contains(document.activeElement) || document.activeElement === document.body ||
       this.board.contains(document.activeElement);
     const offered = this.chosen ? legal.filter(([action]) => this.chosen.includes(action)) : legal;
@@ -180,7 +195,12 @@ export class TableView {
     }
     this.actions.replaceChildren(...buttons);
     if (hadFocus && buttons.length && !this.quiet) buttons[0].focus({ preventScroll: true });
-    if (!this.overlay) return;
+    this.showAreas();
+  }
+
+  showAreas() {
+    if (!this.overlay || this.held || this.element.querySelector(".action:disabled")) return;
+    const areas = this.shown.click_areas || [];
     this.overlay.replaceChildren(...areas.map(([x, y, width, height, actions]) => this.clickArea(x, y, width, height, actions)));
   }
 

@@ -22,6 +22,7 @@ from jaxrl_envs.shared.errors import UserError
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
 PAST = 128  # moments that are kept, TOLD or more; up to twice as many
+BACK = 20  # steps that are looked back for the last thing that one settled
 STORY = 1000  # steps that a story tells; of those before there are empty lines
 LIKELIEST, LEAST = 6, 0.005  # most actions named for a decision; least probability of one
 _PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the players' randomness
@@ -283,6 +284,17 @@ class TableGame:
         """The newest state and the story of the game as a seat was told it; None is told everything."""
         with self._still:
             return self._past[-1].saved.state, list(self._story(seat))
+
+    def settled(self, seat: int | None) -> dict[str, Any] | None:
+        """The last thing that a step settled (`Env.settled_svg`), as a seat may see it: {"time": after that step,
+        "board": SVG}; None if none of the last steps settled anything."""
+        with self._still:
+            times = [] if self.env.simultaneous else range(self.time, max(self.time - BACK, self._first), -1)
+            for t in times:
+                before, after = (self._past[each - self._first].saved.state for each in (t - 1, t))
+                if board := self.env.settled_svg(before, self.record.actions[t - 1], after, seat):
+                    return {"time": t, "board": board}
+        return None
 
     def _story(self, seat: int | None) -> list[str]:
         lines = self._told.setdefault(seat, [])

@@ -15,6 +15,7 @@ import secrets
 import threading
 from pathlib import Path
 
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 FILE, BYTES = ".key", 32
@@ -37,7 +38,7 @@ class InviteTokens:
                 with contextlib.suppress(FileExistsError):
                     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                         file.write(secrets.token_bytes(BYTES))
-                key = path.read_bytes()
+                key = files.contents(path)
             except OSError as error:
                 raise UserError(f"{path}, the key of invitations: {error.strerror or error}.") from None
         if len(key) != BYTES:

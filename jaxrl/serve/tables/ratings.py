@@ -7,6 +7,7 @@ against each agent at the table that is on the scale.
 from __future__ import annotations
 
 import json
+import math
 import random
 import threading
 from collections.abc import Container, Sequence
@@ -32,9 +33,9 @@ class PeopleRatings:
         self._file, self._lock = file, threading.Lock()
         self._known: dict[str, float] = {}
         try:
-            found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
-            self._known = {str(key): float(value) for key, value in found.items()}
-        except (OSError, UserError, ValueError, AttributeError, TypeError):
+            found = files.read(file)
+            self._known = {key: float(value) for key, value in found.items() if math.isfinite(value)}
+        except (UserError, ValueError, AttributeError, TypeError, OverflowError):
             pass  # no game has been finished yet, or the file is damaged: ratings start again
 
     def of(self, person: str, game: str) -> float:

@@ -1,12 +1,38 @@
-"""The stored form of a table."""
+"""The stored form of a table, and the one reader of its file, which trusts nothing that the file says."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import secrets
+from pathlib import Path
+from typing import Any
 
 from jaxrl.serve.player_catalog import PERSON
 from jaxrl.serve.tables.game import GameRecord
+from jaxrl_envs.shared import files, golden
+from jaxrl_envs.shared.errors import UserError
+
+SUFFIX = ".table"
+NAME = 24  # letters of a person's name
+SLOWEST = 10.0  # seconds between two moves of agents
+ID = 6  # bytes of a table's name
+MOST_SEATS, WORD, PERSON_ID = 64, 300, 40  # seats; letters of a name, and of the number of a browser
+_WORDS = (range(1 << 32),) * 2
+_SHAPE: dict[str, Any] = {
+    "id": str,
+    "record": {"game": str, "options": {}, "deal": _WORDS, "step": _WORDS, "actions": list},
+    "specs": [str],
+    "names": [str],
+    "keys": [str],
+    "people": [str],
+    "made": float,
+    "pace": float,
+    "rated": bool,
+    "beside": str,
+    "undone": bool,
+}
 
 
 @dataclasses.dataclass
@@ -43,3 +69,75 @@ class TableRecord:
 def new_keys(specs: list[str]) -> list[str]:
     """Random secrets for the seats of people, "" for the others."""
     return [secrets.token_urlsafe(9) if spec == PERSON else "" for spec in specs]
+
+
+def new_id() -> str:
+    """A random name for a table."""
+    return secrets.token_hex(ID)
+
+
+def read_table(path: Path) -> TableRecord:
+    """Reads a table's file.
+
+    Raises:
+      UserError: it is no regular file, is damaged, or says what no table of a server says.
+    """
+    try:
+        found = files.parse(_text(path), path.name, json_text=True)
+        golden.fit(found, _SHAPE)
+        golden.require(found.keys() == _SHAPE.keys(), "it has other entries than a table")
+        game = found["record"]
+        golden.require(game.keys() == _SHAPE["record"].keys(), "its game has other entries than one")
+        golden.require(_is_finite(found), "it holds a number that is not finite, or is nested too deeply")
+        kept = TableRecord(**{**found, "record": GameRecord(**game)})
+        golden.require(kept.id == path.name.removesuffix(SUFFIX), "its id is not the name of the file")
+        _check(kept)
+        return kept
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, TypeError, KeyError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UserError(f"{path.name} is no table: {what}.") from None
+
+
+def _text(path: Path) -> str:
+    with files.opened(path, follow=False) as file:
+        data = file.read(files.LIMIT + 1)
+    golden.require(len(data) <= files.LIMIT, f"it has more than {files.LIMIT >> 20} MB")
+    return data.decode()
+
+
+def _is_finite(value: Any, depth: int = 0) -> bool:
+    if depth > 8:
+        return False
+    if isinstance(value, (list, dict)):
+        return all(_is_finite(each, depth + 1) for each in (value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, (int, float)) or abs(value) < 2**53 and math.isfinite(value)
+
+
+def _check(kept: TableRecord) -> None:
+    """Raises ValueError for what a table of a server never says."""
+    seats = len(kept.specs)
+    golden.require(0 < seats <= MOST_SEATS, f"it has {seats} seats")
+    golden.require({len(kept.names), len(kept.keys), len(kept.people)} == {seats}, "its lists differ in length")
+    words = [kept.record.game, *kept.specs, *kept.names, *kept.keys, *kept.people, *kept.record.options]
+    golden.require(all(len(each) <= WORD and each.isprintable() for each in words), "a name is too long or no text")
+    golden.require(
+        all(bool(key) == (spec == PERSON) for key, spec in zip(kept.keys, kept.specs, strict=True)),
+        "the keys are not those of its people",
+    )
+    golden.require(all(is_person(each) for each in kept.people if each), "a person has no number")
+    golden.require(all(map(_is_action, kept.record.actions)), "an action is no number")
+    for id in filter(None, [kept.id, kept.beside]):
+        golden.require(re.fullmatch(f"[0-9a-f]{{{2 * ID}}}", id) is not None, f"{id[:40]!r} is no name of a table")
+    golden.require(kept.id != "" and kept.made >= 0 and 0 <= kept.pace <= SLOWEST, "its times are impossible")
+
+
+def _is_action(value: Any) -> bool:
+    each = value if isinstance(value, list) else [value]
+    return all(type(one) is int for one in each)
+
+
+def is_person(word: Any) -> bool:
+    """Whether this is the random number by which a browser identifies its person."""
+    return isinstance(word, str) and word.isalnum() and word.isascii() and len(word) <= PERSON_ID

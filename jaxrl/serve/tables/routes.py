@@ -7,12 +7,10 @@ is started again goes on where it was.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import secrets
 import time
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -28,30 +26,17 @@ from jaxrl.serve.player_catalog import PERSON, GameContext
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
-from jaxrl.serve.tables.record import TableRecord, new_keys
-from jaxrl.serve.tables.table import SLOWEST, LiveTable
-from jaxrl_envs.shared import files, golden
-from jaxrl_envs.shared.errors import UserError
+from jaxrl.serve.tables.record import SLOWEST, SUFFIX, TableRecord, is_person, new_id, new_keys, read_table
+from jaxrl.serve.tables.table import LiveTable
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError, printable
 
 NEAR = "near"  # a seat for an agent of about the person's strength
 IDLE = 600.0  # seconds after which a table without anybody is put away
 UNUSED = 7 * 86400.0  # seconds after which a game that is not finished may make room for another
 SWEEP = 30.0  # seconds between two looks for those
 REPLAYS = "replays"  # the folder of games that people kept, in the folder of tables
-_WORDS = (range(1 << 32),) * 2
-_SHAPE: dict[str, Any] = {
-    "id": str,
-    "record": {"game": str, "options": {}, "deal": _WORDS, "step": _WORDS, "actions": list},
-    "specs": [str],
-    "names": [str],
-    "keys": [str],
-    "people": [str],
-    "made": float,
-    "pace": float,
-    "rated": bool,
-    "beside": str,
-    "undone": bool,
-}
+BAD = 100  # bad files that are listed
 
 
 def routes(server: Server) -> list[BaseRoute]:
@@ -82,6 +67,7 @@ class TableRoutes:
         self._catalog = server.catalog
         self._ratings: PeopleRatings | None = None
         self._kept: dict[str, TableRecord] = {}
+        self._bad: dict[str, str] = {}  # why files of the folder are no tables, by their names
         self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last
         self._making = asyncio.Lock()
         self._live: dict[str, LiveTable] = {}
@@ -90,16 +76,20 @@ class TableRoutes:
     async def open(self) -> None:
         """Reads the stored tables."""
 
-        def read() -> dict[str, TableRecord]:
+        def read() -> None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._ratings = PeopleRatings(self._folder / "ratings.json")
-            found = {path: _read(path) for path in self._folder.glob("*.table")}
-            for path, kept in found.items():
-                with contextlib.suppress(OSError):
-                    self._used |= {kept.id: path.stat().st_mtime} if kept else {}
-            return {kept.id: kept for kept in found.values() if kept is not None}
+            for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+                try:
+                    kept = read_table(path)
+                    self._used[kept.id] = path.stat().st_mtime
+                except (UserError, OSError) as error:  # the file stays as it is
+                    self._bad[path.name] = printable(str(error))
+                    LOG.warning("%s: %s", self._folder, self._bad[path.name])
+                else:
+                    self._kept[kept.id] = kept
 
-        self._kept = await self._server.work(read)
+        await self._server.work(read)
         self._sweeping = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
@@ -154,9 +144,10 @@ class TableRoutes:
         }
 
     async def listing(self, request: Request) -> Response:
-        """GET: all tables, newest first, with public facts only."""
+        """GET: all tables, newest first, with public facts only, and the files that are no tables."""
         found = sorted(self._kept.values(), key=lambda kept: -kept.made)
-        return JSONResponse([self._public(kept) for kept in found])
+        bad = [{"id": printable(name), "bad": why} for name, why in list(self._bad.items())[:BAD]]
+        return JSONResponse([self._public(kept) for kept in found] + bad)
 
     def _public(self, kept: TableRecord) -> dict[str, Any]:
         live = self._live.get(kept.id)
@@ -177,9 +168,14 @@ class TableRoutes:
         tables = await self._server.ponder(self._lay, asked)
         async with self._making:
             await self._make_room(len(tables))
-            for kept in tables:
-                self._kept[kept.id] = kept
-                await self._server.work(self._write, kept)
+            self._kept |= {kept.id: kept for kept in tables}
+            try:
+                for kept in tables:
+                    await self._server.work(self._write, kept)
+            except OSError:  # a full disk, for instance
+                for kept in tables:
+                    del self._kept[kept.id]
+                raise
         first = tables[0]
         guest = await self._server.work(self._server.guests.token, first.id) if self._server.settings.token else ""
         return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
@@ -281,7 +277,7 @@ class TableRoutes:
             self._used.pop(oldest.id, None)
             if (table := self._live.pop(oldest.id, None)) is not None:
                 await table.close()
-            await self._server.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
+            await self._server.work((self._folder / f"{oldest.id}{SUFFIX}").unlink, missing_ok=True)
 
     def _spare(self) -> list[TableRecord]:
         """Tables that may be closed: no person is there, and the game is finished, played by agents alone, or long
@@ -297,7 +293,7 @@ class TableRoutes:
 
     def _write(self, kept: TableRecord) -> None:
         if kept.id in self._kept:
-            files.write(self._folder / f"{kept.id}.table", json.dumps(dataclasses.asdict(kept)).encode())
+            files.write(self._folder / f"{kept.id}{SUFFIX}", json.dumps(dataclasses.asdict(kept)).encode())
 
     def _rate(self, table: LiveTable) -> None:
         """Rates the people who played a finished game."""
@@ -307,7 +303,10 @@ class TableRoutes:
         for seat, person in enumerate(kept.people):
             if person and not kept.undone:
                 others = [(name, float(returns[i])) for i, name in agents]
-                self._ratings.add(person, kept.record.game, float(returns[seat]), others)
+                try:
+                    self._ratings.add(person, kept.record.game, float(returns[seat]), others)
+                except OSError as error:  # they are written with the next game
+                    LOG.error("ratings cannot be saved: %s", error)
 
 
 def _table(context: GameContext, specs: list[str], person: str, words: list[int], pace: float) -> TableRecord:
@@ -315,22 +314,10 @@ def _table(context: GameContext, specs: list[str], person: str, words: list[int]
     names = ["person" if spec == PERSON else parse(spec).label for spec in specs]
     first = specs.index(PERSON) if PERSON in specs else -1
     people = [person if seat == first else "" for seat in range(len(specs))]
-    return TableRecord(secrets.token_hex(6), record, specs, names, new_keys(specs), people, time.time(), pace)
+    return TableRecord(new_id(), record, specs, names, new_keys(specs), people, time.time(), pace)
 
 
 def _person(asked: dict[str, Any]) -> str:
     """The random number by which a browser identifies its person, or ""."""
     person = asked.get("person", "")
-    return person if isinstance(person, str) and person.isalnum() and len(person) <= 40 else ""
-
-
-def _read(path: Path) -> TableRecord | None:
-    """Reads a table's file; None if it is damaged, which leaves the file as it is."""
-    try:
-        found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
-        found = {"undone": False, **found}  # which older files lack
-        golden.fit(found, _SHAPE)
-        return TableRecord(**{**found, "record": GameRecord(**found["record"])})
-    except (OSError, UserError, ValueError, TypeError, KeyError) as error:
-        LOG.warning("%s is no table: %s", path, error)
-        return None
+    return person if is_person(person) else ""

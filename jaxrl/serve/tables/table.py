@@ -14,12 +14,10 @@ from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
 from jaxrl.serve.server import Server
 from jaxrl.serve.tables.game import Agent, ShownDecision, TableGame
-from jaxrl.serve.tables.record import TableRecord
+from jaxrl.serve.tables.record import NAME, SLOWEST, TableRecord, is_person
 from jaxrl.serve.tables.views import position
 from jaxrl_envs.shared.errors import UserError
 
-NAME = 24  # letters of a person's name
-SLOWEST = 10.0  # seconds between two moves of agents
 SEARCHED = 2.0  # seconds of a hint by search
 SAVED = 2.0  # seconds between two savings while agents play
 
@@ -89,7 +87,7 @@ class LiveTable:
         if name:
             self.kept.names[seat] = name
         person = hello.get("person", "")
-        if isinstance(person, str) and person.isalnum() and len(person) <= 40 and not self.kept.people[seat]:
+        if is_person(person) and not self.kept.people[seat]:
             self.kept.people[seat] = person
 
     def leave(self, connection: Connection) -> None:
@@ -210,10 +208,10 @@ class LiveTable:
         wanted = [seat for seat in seats if seat is not None or self._shows_all()]
 
         def make() -> dict[int | None, dict[str, Any]]:
-            moments = {seat: game.moment(seat) for seat in wanted}
+            moments = {seat: (*game.moment(seat), game.settled(seat)) for seat in wanted}
             return {
-                seat: position(game.env, state, seat) | {"time": len(lines), "lines": lines}
-                for seat, (state, lines) in moments.items()
+                seat: position(game.env, state, seat) | {"time": len(lines), "lines": lines, "settled": settled}
+                for seat, (state, lines, settled) in moments.items()
             }
 
         self._missing = False
@@ -349,10 +347,12 @@ class LiveTable:
                 return None
             return message | {"opening": False, "time": self.game.time, "over": self.game.over, "hidden": True}
         view = dict(self._views[seat][1])
-        board, lines = view.pop("board"), view.pop("lines")
+        board, lines, settled = view.pop("board"), view.pop("lines"), view.pop("settled")
         if board != connection.board:
             connection.board, view["board"] = board, board
         first, connection.told = min(connection.told, len(lines)), len(lines)
+        if settled and settled["time"] > first:
+            view["settled"] = settled
         view |= {"story": {"from": first, "lines": lines[first:]}, "opening": False}
         if self.decision is not None and self.public:
             view["decision"] = _told(self.decision, self.game)

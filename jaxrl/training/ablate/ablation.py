@@ -11,7 +11,7 @@ seeds of the score of the whole less that without the part, of the same seed, wi
 
 from __future__ import annotations
 
-import argparse
+import copy
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,8 +26,7 @@ from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
-from jaxrl.training.launching.run import run_training
-from jaxrl.training.launching.start import begun_config, described
+from jaxrl.training.launching.start import begun_config, run_training
 from jaxrl_envs.shared.errors import UserError, nearest
 
 WHOLE, WITHOUT = "whole", "without-"  # names of runs
@@ -44,19 +43,28 @@ class Worth(NamedTuple):
     worth: Interval  # the whole less them
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl ablate`: trains what is not trained yet, then prints and writes the table."""
-    config = described(args)
-    seeds = args.seeds if args.seeds is not None else max(config.run.seeds, FEWEST_SEEDS)
+def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | None = None) -> int:
+    """Trains what is not trained yet, then prints and writes the table; returns the exit code.
+
+    Args:
+      config: of the training of the whole.
+      over: the dotted path of the mapping of weights.
+      only: the weights that are left out; empty: all that are not 0.
+      seeds: of each training; None: `run.seeds`, at least `FEWEST_SEEDS`.
+
+    Raises:
+      UserError: there are no such weights, or a training was begun with other settings.
+    """
+    seeds = seeds if seeds is not None else max(config.run.seeds, FEWEST_SEEDS)
     if seeds < 2:
         raise UserError(f"--seeds must be at least 2, got {seeds}: the interval is over seeds.")
-    parts = chosen(weights_of(configs.to_dict(config), args.over), args.over, args.only)
+    parts = chosen(weights_of(configs.to_dict(config), over), over, only)
     folder = Path(config.run.directory) / f"{config.run.name}-ablation"
     if config.train.from_run:  # a name is one in the folder that the configuration names
         path = find_run(config.train.from_name, config.run.directory).path.resolve()
         at = f"@{config.train.from_update}" if config.train.from_update else ""
         config = dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=f"{path}{at}"))
-    wanted = [without(config, args.over, name, folder, seeds) for name in (None, *parts)]
+    wanted = [without(config, over, name, folder, seeds) for name in (None, *parts)]
     xla.prepare_training(wanted[0])
     for each in wanted:  # before anything is trained
         make_stages(each)
@@ -71,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     ]
     text = report(config, whole, found)
     print(f"\n{text}")
-    write(folder.expanduser(), args.over, config, whole, found, text)
+    write(folder.expanduser(), over, config, whole, found, text)
     return 0
 
 
@@ -101,13 +109,13 @@ def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
     return node
 
 
-def chosen(weights: dict[str, Any], path: str, only: str | None) -> dict[str, Any]:
+def chosen(weights: dict[str, Any], path: str, only: Sequence[str]) -> dict[str, Any]:
     """The weights that are left out in turn: those named in `only`, else all that are not 0.
 
     Raises:
       UserError: a name that has no weight, or 0.
     """
-    names = only.split(",") if only else [name for name, weight in weights.items() if _counts(weight)]
+    names = only or [name for name, weight in weights.items() if _counts(weight)]
     for name in names:
         if name not in weights:
             raise UserError(f"--only: {path} has no weight {name!r}: {nearest(name, list(weights))}")
@@ -135,7 +143,7 @@ def without(config: Config, path: str, part: str | None, folder: Path, seeds: in
     """
     tree = configs.to_dict(config)
     option = path.split(".")[2]  # what evaluations have is the whole, whatever the training has
-    tree["evaluate"]["options"].setdefault(option, tree["env"]["options"][option])
+    tree["evaluate"]["options"].setdefault(option, copy.deepcopy(tree["env"]["options"][option]))
     tree["run"] |= {
         "directory": str(folder),
         "name": WHOLE if part is None else f"{WITHOUT}{part}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
 
 HELP = "train without each part of a reward: what it is worth"
@@ -12,20 +13,15 @@ DEVICES = "own"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl ablate`."""
-    arguments.devices(parser)
-    arguments.config(
-        parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)"
-    )
-    arguments.allow(parser)
-    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
-    arguments.overrides(parser)
+    arguments.training(parser)
     parser.add_argument(
         "--over",
         required=True,
         metavar="PATH",
         help="the option of the game that is a mapping of weights, e.g. env.options.rewards: each of them is left out",
     )
-    parser.add_argument("--only", metavar="A,B", help="leave out these alone (default: all weights that are not 0)")
+    help = "leave out these alone (default: all weights that are not 0)"
+    parser.add_argument("--only", type=arguments.names, default=(), metavar="A,B", help=help)
     parser.add_argument(
         "--seeds",
         type=arguments.whole,
@@ -35,6 +31,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl ablate`."""
-    from jaxrl.training.ablate import ablation
+    config = configs.for_training(args.config, args.overrides, args.allow, args.name)
+    from jaxrl.training.ablate.ablation import ablate
 
-    return ablation.main(args)
+    return ablate(config, args.over, only=args.only, seeds=args.seeds)

@@ -7,6 +7,7 @@ learner is replicated. Several seeds are vmapped: each leaf of the state then ha
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -16,15 +17,17 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
+from jaxrl import xla
 from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
 from jaxrl.config import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.packing import pack, unpack
 from jaxrl.training.anakin.rollout import RolloutSetup, collect, first_lanes, not_finite
 from jaxrl.training.episodes import EpisodeStats
 from jaxrl.training.program import NOT_FINITE, Program
-from jaxrl.training.state import Counter, TrainState, first_keys, update_keys
-from jaxrl_envs.shared import prng
+from jaxrl.training.state import Counter, Lanes, TrainState, first_keys, update_keys
+from jaxrl_envs.shared import kernels, prng
 
 SEEDS = "seeds"  # the axis of several learners in one program
 
@@ -40,7 +43,10 @@ class Anakin(Program):
         """
         self.config, self.setup, self.mesh = config, setup, mesh
         self._several = config.run.seeds > 1
-        self._init = jax.jit(self._each(self._init_one), out_shardings=self._shardings)
+        places = self._shardings
+        self._init = jax.jit(self._each(self._init_one), out_shardings=places.replace(lanes=None))
+        self._init_lanes = jax.jit(self._each(self._lanes_of), out_shardings=places.lanes)
+        self._compiled_lanes: jax.stages.Compiled | None = None
         # Sums over devices are written out (`across_devices`), so the replication check has nothing to add.
         run = jax.shard_map(
             self._run_seeds,
@@ -56,7 +62,12 @@ class Anakin(Program):
     def init(self, seed: int) -> TrainState:
         """The state before the first update; with several seeds those of seed, seed + 1, ..."""
         seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
-        return self._init(seeds if self._several else seeds[0])
+        given = seeds if self._several else seeds[0]
+        state = self._init(given)
+        if self._compiled_lanes is None:  # the whole step of the game for a few steps of it: compiled fast, not well
+            lowered = self._init_lanes.lower(given, state.pool)
+            self._compiled_lanes = lowered.compile(compiler_options=xla.quick_options())
+        return state.replace(lanes=self._compiled_lanes(given, state.pool))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
         """`train.updates_per_call` updates; the state is donated."""
@@ -84,12 +95,19 @@ class Anakin(Program):
     @property
     def abstract_state(self) -> TrainState:
         """Shapes, dtypes and shardings of saved states."""
+        state = self.forms
         placed = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-            jax.eval_shape(self._each(self._init_one), self._seed_spec(self.config.run.seeds)),
-            self._shardings,
+            state,
+            jax.tree.broadcast(self._shardings, state),
         )
         return self.saved(placed)
+
+    @property
+    def forms(self) -> TrainState:
+        """Shapes and dtypes of what `init` returns; nothing is compiled."""
+        seeds = self.config.run.seeds
+        return jax.eval_shape(self._traced, jax.ShapeDtypeStruct((seeds,) if seeds > 1 else (), jnp.uint32))
 
     # ---- shapes -------------------------------------------------------------------------------------------------
 
@@ -97,15 +115,11 @@ class Anakin(Program):
         """A function of one seed, or vmapped over several."""
         return jax.vmap(function, axis_name=SEEDS) if self._several else function
 
-    def _seed_spec(self, seeds: int) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((seeds,) if seeds > 1 else (), jnp.uint32)
-
     @functools.cached_property
     def _specs(self) -> TrainState:
-        """Partition specs: lanes are sharded over the devices, everything else is replicated."""
-        lanes = Spec(None, AXIS) if self._several else Spec(AXIS)
-        shape = jax.eval_shape(self._init_one, self._seed_spec(1))
-        return jax.tree.map(lambda _: Spec(), shape).replace(lanes=jax.tree.map(lambda _: lanes, shape.lanes))
+        """Partition specs of the parts: lanes are sharded over the devices, everything else is replicated."""
+        parts: dict[str, Any] = {field.name: Spec() for field in dataclasses.fields(TrainState)}
+        return TrainState(**parts | {"lanes": Spec(None, AXIS) if self._several else Spec(AXIS)})
 
     @functools.cached_property
     def _shardings(self) -> TrainState:
@@ -113,21 +127,23 @@ class Anakin(Program):
 
     # ---- the programs -------------------------------------------------------------------------------------------
 
+    def _traced(self, seed: jax.Array) -> TrainState:
+        """What `init` returns, from the same traces."""
+        state = self._init(seed)
+        return state.replace(lanes=self._init_lanes(seed, state.pool))
+
     def _init_one(self, seed: jax.Array) -> TrainState:
-        """The state of one seed (u32[])."""
-        param_key, lane_key, key = first_keys(seed)
+        """The state of one seed (u32[]) without its lanes."""
+        param_key, _, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
         pool = self.setup.first_pool(learner.params)
-        train = self.config.train
-        return TrainState(
-            learner=learner,
-            lanes=first_lanes(self.setup, prng.from_key(lane_key), pool, train.num_envs, train.stagger),
-            key=key,
-            update=jnp.int32(0),
-            env_steps=Counter.zero(),
-            games=Counter.zero(),
-            pool=pool,
-        )
+        zero = Counter.zero
+        return TrainState(learner, lanes=None, key=key, update=jnp.int32(0), env_steps=zero(), games=zero(), pool=pool)
+
+    def _lanes_of(self, seed: jax.Array, pool: Any) -> Lanes:
+        """The first lanes of one seed."""
+        train, key = self.config.train, prng.from_key(first_keys(seed)[1])
+        return first_lanes(self.setup, key, pool, train.num_envs, train.stagger)
 
     def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """K updates of all seeds on one device's shard of the lanes."""
@@ -136,14 +152,23 @@ class Anakin(Program):
     def _run_one(self, state: TrainState) -> tuple[TrainState, Metrics]:
         update = jax.jit(self._update, inline=True)  # traced once, for the forms of its metrics and for the loop
 
+        form = jax.eval_shape(lambda: state.lanes)  # on a GPU lanes are carried as words from update to update
+
+        def folded(state: TrainState) -> TrainState:
+            return state.replace(lanes=pack(state.lanes)) if kernels.on_gpu() else state
+
+        def unfolded(state: TrainState) -> TrainState:
+            return state.replace(lanes=unpack(state.lanes, form)) if kernels.on_gpu() else state
+
         def step(carry: Any, _: None) -> tuple[Any, None]:
             state, played, found = carry
-            state, now, new = update(state)
-            return (state, jax.tree.map(jnp.add, played, now), metrics.join(found, new)), None
+            state, now, new = update(unfolded(state))
+            return (folded(state), jax.tree.map(jnp.add, played, now), metrics.join(found, new)), None
 
         empty = metrics.nothing(jax.eval_shape(update, state)[2])
-        first = (state, self.setup.no_games(), empty)
+        first = (folded(state), self.setup.no_games(), empty)
         (state, played, found), _ = jax.lax.scan(step, first, None, length=self.config.train.updates_per_call)
+        state = unfolded(state)
         return state, played.metrics() | found | self.setup.seats.metrics(state.pool, played.results)
 
     def _update(self, state: TrainState) -> tuple[TrainState, EpisodeStats, Metrics]:

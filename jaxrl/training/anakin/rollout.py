@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,10 +18,12 @@ from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
+from jaxrl.training.anakin.packing import Packed, pack, pack_lane, unpack, unpack_lane
 from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
 from jaxrl.training.state import Lanes, lane_keys
 from jaxrl_envs.contract.env import Env, State, select
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset, privileged
+from jaxrl_envs.shared import kernels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +35,7 @@ class RolloutSetup:
     algorithm: Algorithm
     seats: Seats
     frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
+    over_lanes: Callable[[Callable], Callable] = jax.vmap  # how a function of one lane runs for all of them
 
     def at(self, progress: jax.Array) -> RolloutSetup:
         """The setup with the game at a training progress, f32[] (`Env.annealed`)."""
@@ -59,8 +63,16 @@ class RolloutSetup:
 
     def no_games(self) -> EpisodeStats:
         """Sums over no finished games."""
+        return no_games(self.seats, self.stat_names)
+
+    @functools.cached_property
+    def stat_names(self) -> tuple[str, ...]:
+        """Names of the game's metrics."""
         key = jax.eval_shape(lambda: jax.random.key(0))
-        return no_games(self.seats, jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key))
+        return tuple(jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key))
+
+
+Step = Callable[[Lanes, jax.Array], tuple[Lanes, Transition, EpisodeStats]]
 
 
 class Opponents(NamedTuple):
@@ -117,7 +129,7 @@ def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stag
         return _after_step(setup, lane, final, lane.memory, seat_key, odds)[0].replace(env_state=state)
 
     def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
-        moved = jax.vmap(play_on)(lanes, lane_keys(key, t, ids), odds)
+        moved = setup.over_lanes(play_on)(lanes, lane_keys(key, t, ids), odds)
         return jax.vmap(select)(t < pause, moved, lanes), None
 
     return jax.lax.scan(step, lanes, jnp.arange(stagger, dtype=jnp.uint32))[0]
@@ -145,6 +157,7 @@ def _after_step(
 # ---- a rollout ----------------------------------------------------------------------------------------------------
 
 
+@jax.named_scope("rollout")
 def collect(
     setup: RolloutSetup,
     policy: Any,
@@ -175,14 +188,16 @@ def collect(
         lanes, redealt = _deal_anew(setup, lanes, pool.stale, new_keys, opponents.odds)
         sums = sums._replace(results=sums.results._replace(redealt=redealt))
 
-    def step(carry: tuple[Lanes, EpisodeStats], t: jax.Array):
-        lanes, sums = carry
-        lanes, transition, ended = _step(setup, opponents, lanes, lane_keys(key, t, lane_ids))
-        return (lanes, jax.tree.map(jnp.add, sums, ended)), transition
+    def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, Transition, EpisodeStats]:
+        return _step(setup, opponents, lanes, lane_keys(key, t, lane_ids))
+
+    play = functools.partial(_play_packed if kernels.on_gpu() else _play_steps, step)
+    if setup.over_lanes is not jax.vmap:
+        play = functools.partial(_play_in_kernel, setup, opponents, step, lambda t: lane_keys(key, t, lane_ids))
 
     def chunk(carry: tuple[Lanes, EpisodeStats], steps: jax.Array):
         carried = carry[0].memory
-        carry, transitions = jax.lax.scan(step, carry, steps)
+        carry, transitions = play(carry, steps)
         return carry, (transitions, carried)
 
     steps = jnp.arange(num_steps, dtype=jnp.uint32)
@@ -192,11 +207,84 @@ def collect(
         )
         transitions = jax.tree.map(lambda leaf: leaf.reshape(num_steps, *leaf.shape[2:]), transitions)
     else:
-        (lanes, sums), transitions = jax.lax.scan(step, (lanes, sums), steps)
+        (lanes, sums), transitions = play((lanes, sums), steps)
         memory = ()
     last = jax.vmap(setup.asked)(lanes.env_state)
     last_privileged = jax.vmap(setup.privileged)(lanes.env_state)
     return lanes, Rollout(transitions, memory, last, lanes.memory, policy, last_privileged), sums
+
+
+def _play_steps(
+    step: Step, carry: tuple[Lanes, EpisodeStats], steps: jax.Array
+) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
+    """Steps the lanes once for each number of `steps`, u32[T]."""
+
+    def one(carry: tuple[Lanes, EpisodeStats], t: jax.Array) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
+        lanes, transition, ended = step(carry[0], t)
+        return (lanes, jax.tree.map(jnp.add, carry[1], over_lanes(ended))), transition
+
+    return jax.lax.scan(one, carry, steps)
+
+
+def _play_packed(
+    step: Step, carry: tuple[Lanes, EpisodeStats], steps: jax.Array
+) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
+    """`_play_steps` with lanes and transitions as words; the games of a lane are summed before those of all lanes."""
+    step = jax.jit(step, inline=True)  # traced once, for the shapes and for the loop
+    shape, transition_shape, ended_shape = jax.eval_shape(step, carry[0], steps[0])
+    lanes_shape = (shape, ended_shape)
+
+    def one(packed: Packed, t: jax.Array) -> tuple[Packed, Packed]:
+        lanes, sums = unpack(packed, lanes_shape)
+        lanes, transition, ended = step(lanes, t)
+        return pack((lanes, jax.tree.map(jnp.add, sums, ended))), pack(transition)
+
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), ended_shape)
+    packed, rows = jax.lax.scan(one, pack((carry[0], nothing)), steps)
+    lanes, ended = unpack(packed, lanes_shape)
+    transitions = jax.vmap(lambda row: unpack(row, transition_shape))(rows)
+    return (lanes, jax.tree.map(jnp.add, carry[1], over_lanes(ended))), transitions
+
+
+def _play_in_kernel(
+    setup: RolloutSetup,
+    opponents: Opponents,
+    step: Step,
+    keys_at: Callable[[jax.Array], jax.Array],
+    carry: tuple[Lanes, EpisodeStats],
+    steps: jax.Array,
+) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
+    """`_play_packed` with all of a step but the networks in one kernel, which reads and writes words."""
+    (lanes, sums), odds = carry, opponents.odds
+    _, transition_shape, ended_shape = jax.eval_shape(step, lanes, steps[0])
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), ended_shape)
+    first = lanes.replace(memory=()), nothing
+
+    def play(packed: Packed, decision: Decision, key: jax.Array, odds: Any) -> tuple[Packed, Packed]:
+        lane, sums = unpack_lane(packed, first)
+        asked, (_, bot_key, env_key, seat_key) = setup.asked(lane.env_state), jax.random.split(key, 4)
+        controller = lane.controllers[asked.seat]
+        lane, transition, ended = _play(setup, lane, asked, controller, decision, bot_key, env_key, seat_key, odds)
+        return pack_lane((lane, jax.tree.map(jnp.add, sums, ended))), pack_lane(transition)
+
+    def one(carry: tuple[Packed, Memory], t: jax.Array) -> tuple[tuple[Packed, Memory], Packed]:
+        packed, memory, keys = *carry, keys_at(t)
+        lanes: Lanes = unpack(packed, first)[0].replace(memory=memory)
+        asked, _, decision = _decisions(
+            setup, opponents, lanes, jax.vmap(lambda key: jax.random.split(key, 4)[0])(keys)
+        )
+        by_lane = packed._replace(words=packed.words.T)
+        by_lane, row = setup.over_lanes(play)(by_lane, decision._replace(memory=()), keys, odds)
+        row = row._replace(words=row.words.T)
+        if setup.algorithm.network.remembers:
+            over = unpack(row, transition_shape).over
+            memory = jax.vmap(remember)(memory, asked.seat, decision.memory, over)
+        return (by_lane._replace(words=by_lane.words.T), memory), row
+
+    (packed, memory), rows = jax.lax.scan(one, (pack(first), lanes.memory), steps)
+    lanes, ended = unpack(packed, first)
+    transitions = jax.vmap(lambda row: unpack(row, transition_shape))(rows)
+    return (lanes.replace(memory=memory), jax.tree.map(jnp.add, sums, over_lanes(ended))), transitions
 
 
 def not_finite(steps: Transition) -> jax.Array:
@@ -222,15 +310,29 @@ def _deal_anew(
 def _step(
     setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """Steps all lanes."""
+    """Steps all lanes. Statistics of ended games are per lane, [B]."""
     act_key, bot_key, env_key, seat_key = jax.vmap(lambda key: jax.random.split(key, 4), out_axes=1)(keys)
-    asked = jax.vmap(setup.asked)(lanes.env_state)
-    controller = jnp.take_along_axis(lanes.controllers, asked.seat, axis=1)  # i8[B, S]
-    decision = decide(setup, opponents.policy, opponents.snapshots, asked, controller, lanes.memory, act_key)
-    lanes, transition, ended = jax.vmap(functools.partial(_play, setup))(
-        lanes, asked, controller, decision, bot_key, env_key, seat_key, opponents.odds
+    asked, controller, decision = _decisions(setup, opponents, lanes, act_key)
+    memory, lanes, new = lanes.memory, lanes.replace(memory=()), decision.memory
+    play = jax.jit(functools.partial(_play, setup), inline=True)  # traced for one lane, where every call is cheaper
+    lanes, transition, ended = jax.vmap(play)(
+        lanes, asked, controller, decision._replace(memory=()), bot_key, env_key, seat_key, opponents.odds
     )
-    return lanes, transition, over_lanes(ended)
+    memory = jax.vmap(remember)(memory, asked.seat, new, transition.over)
+    return lanes.replace(memory=memory), transition, ended
+
+
+def _decisions(
+    setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
+) -> tuple[Asked, jax.Array, Decision]:
+    """What all lanes are asked, who holds the acting seats (i8[B, S]), and the decisions of the networks."""
+    asked = jax.vmap(setup.asked)(lanes.env_state)
+    controller = jnp.take_along_axis(lanes.controllers, asked.seat, axis=1)
+    return (
+        asked,
+        controller,
+        decide(setup, opponents.policy, opponents.snapshots, asked, controller, lanes.memory, keys),
+    )
 
 
 def decide(
@@ -296,7 +398,7 @@ def _play(
     seat_key: jax.Array,
     odds: Any,
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """Steps one lane with the decisions of the networks."""
+    """Steps one lane with the decisions of the networks, but for the lane's memory."""
     state = lane.env_state
     action = setup.seats.override(state, controller, decision.action, bot_key)
     next_state, final = setup.auto.step(state, action if setup.env.simultaneous else action[0], env_key)
@@ -323,6 +425,5 @@ def _play(
         final_privileged=final_privileged,
         came_true=final.came_true,
     )
-    memory = remember(lane.memory, asked.seat, decision.memory, final.over)
-    lane, ended = _after_step(setup, lane, final, memory, seat_key, odds)
+    lane, ended = _after_step(setup, lane, final, lane.memory, seat_key, odds)
     return lane.replace(env_state=next_state), transition, ended

@@ -1,4 +1,4 @@
-"""Learning by cross-entropy what was shown, and by regression how it ended, until games kept apart say stop.
+"""Behaviour cloning: actions by cross-entropy and returns by regression, with early stopping on held-out games.
 
 Shape letters: N questions.
 """
@@ -19,15 +19,15 @@ from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network
 from jaxrl.training.imitation.constant_policies import Prediction
 from jaxrl.training.imitation.demonstrations import Examples, Questions
-from jaxrl.training.imitation.supervised import Lessons, evaluate_all, make_step
+from jaxrl.training.imitation.supervised import LabelledDecisions, evaluate_all, make_step
 from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.shared.errors import UserError
 
 CHECKED_AT_A_TIME = 256
 
 
-class Schooling(NamedTuple):
-    """How a network is taught."""
+class CloningSettings(NamedTuple):
+    """How a network learns from demonstrations."""
 
     epochs: int  # at most
     minibatch: int  # questions
@@ -56,19 +56,19 @@ class Checked(NamedTuple):
         return float(self.prediction.right.mean())
 
 
-def lessons_of(batch: Questions, weight: np.ndarray) -> Lessons:
-    """Questions as lessons: the recorded action is what should be done."""
+def labelled(batch: Questions, weight: np.ndarray) -> LabelledDecisions:
+    """Questions with the recorded action as their label."""
     policy = (np.arange(batch.mask.shape[-1]) == batch.action[..., None]).astype(np.float32)
-    return Lessons(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy
+    return LabelledDecisions(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy
 
 
-def minibatches(examples: Examples, size: int, generator: np.random.Generator) -> Iterator[Lessons]:
+def minibatches(examples: Examples, size: int, generator: np.random.Generator) -> Iterator[LabelledDecisions]:
     """All units once, shuffled, about `size` questions at a time; the last minibatch is filled up with weight 0."""
     order, rows = generator.permutation(len(examples.units)), examples.units_of(size)
     for first in range(0, len(order), rows):
         index = examples.units[np.resize(order[first : first + rows], rows)]
         index[len(order) - first :] = -1
-        yield lessons_of(examples.batch(index), np.where(index >= 0, examples.weight[index], np.float32(0.0)))
+        yield labelled(examples.batch(index), np.where(index >= 0, examples.weight[index], np.float32(0.0)))
 
 
 def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
@@ -110,8 +110,8 @@ def shrunk(params: PyTree, share: float) -> PyTree:
     return jax.tree_util.tree_map_with_path(scaled, params)
 
 
-class Learnt(NamedTuple):
-    """What came out."""
+class CloningResult(NamedTuple):
+    """The network after cloning."""
 
     params: PyTree  # of the best epoch
     checked: Checked
@@ -120,43 +120,43 @@ class Learnt(NamedTuple):
     stopped: bool  # on request, before the last epoch
 
 
-def learn(
+def clone(
     network: Network,
     train: Examples,
     check: Examples,
-    teaching: Schooling,
-    tell: Callable[[int, dict[str, float]], None],
+    settings: CloningSettings,
+    on_epoch: Callable[[int, dict[str, float]], None],
     *,
-    wish: Callable[[], bool] = lambda: False,
-    before: Learnt | None = None,
-) -> Learnt:
-    """Teaches a network, from its first parameters or from what it has learnt before.
+    should_stop: Callable[[], bool] = lambda: False,
+    before: CloningResult | None = None,
+) -> CloningResult:
+    """Trains a network, from its first parameters or from an earlier result.
 
     Args:
       network: that learns.
       train, check: the games.
-      teaching: how.
-      tell: hears (epoch, metrics) after each of them.
-      wish: whether to stop; asked after each step. What is best so far is what was learnt, and the epoch under way if
-        it is the first.
+      settings: how.
+      on_epoch: called with (epoch, metrics) after each epoch.
+      should_stop: asked after each step. The result is then the best epoch so far, or the one under way if it is the
+        first.
       before: of earlier games; epochs are counted on.
 
     Raises:
       UserError: the learning diverged.
     """
-    step = jax.jit(make_step(network, teaching.learning_rate, teaching.value_coef), donate_argnums=(0, 1))
+    step = jax.jit(make_step(network, settings.learning_rate, settings.value_coef), donate_argnums=(0, 1))
     predict = make_check(network)
     first = 0 if before is None else before.epochs
-    generator = np.random.default_rng([teaching.seed, first])
+    generator = np.random.default_rng([settings.seed, first])
     # Copied, for a step writes over what it is given.
-    params = network.init(jax.random.key(teaching.seed)) if before is None else jax.tree.map(jnp.array, before.params)
+    params = network.init(jax.random.key(settings.seed)) if before is None else jax.tree.map(jnp.array, before.params)
     opt_state, best, stopped, epoch = optimizer.init(params), None, False, first
     if before is not None:
         best = before._replace(checked=predict(params, check))
-    while epoch < first + teaching.epochs and not stopped:
+    while epoch < first + settings.epochs and not stopped:
         epoch += 1
-        batches = minibatches(train, min(teaching.minibatch, len(train)), generator)
-        params, opt_state, metrics, stopped = _one_epoch(step, params, opt_state, batches, wish)
+        batches = minibatches(train, min(settings.minibatch, len(train)), generator)
+        params, opt_state, metrics, stopped = _one_epoch(step, params, opt_state, batches, should_stop)
         if stopped and best is not None:
             break
         found = predict(params, check)
@@ -166,26 +166,30 @@ def learn(
             break  # the best epoch stays
         metrics["imitate/cross_entropy"] = found.surprise
         metrics["imitate/accuracy"], metrics["imitate/value_error"] = found.accuracy, found.value_error
-        tell(epoch, metrics)
+        on_epoch(epoch, metrics)
         if best is None or found.surprise < best.checked.surprise:
-            best = Learnt(jax.device_get(params), found, epoch, epoch, stopped)
-        elif epoch - max(best.epoch, first) >= teaching.patience:
+            best = CloningResult(jax.device_get(params), found, epoch, epoch, stopped)
+        elif epoch - max(best.epoch, first) >= settings.patience:
             break
     assert best is not None  # there is at least one epoch
     return best._replace(epochs=epoch, stopped=stopped)
 
 
 def _one_epoch(
-    step: Callable[..., Any], params: PyTree, opt_state: Any, batches: Iterator[Lessons], wish: Callable[[], bool]
+    step: Callable[..., Any],
+    params: PyTree,
+    opt_state: Any,
+    batches: Iterator[LabelledDecisions],
+    should_stop: Callable[[], bool],
 ) -> tuple[PyTree, Any, dict[str, float], bool]:
-    """Parameters and optimizer state after the minibatches up to a wish; metrics, and whether there was a wish."""
+    """Runs minibatches until they end or a stop is requested; returns (params, opt_state, metrics, stopped)."""
     start, sums, count = time.perf_counter(), np.zeros(3), 0
-    for lessons in batches:
-        params, opt_state, losses = step(params, opt_state, lessons)
-        weight = float(np.sum(lessons.weight))
+    for batch in batches:
+        params, opt_state, losses = step(params, opt_state, batch)
+        weight = float(np.sum(batch.weight))
         sums += weight, weight * float(losses.policy), weight * float(losses.value)
-        count += int(np.count_nonzero(lessons.weight))
-        if stopped := wish():
+        count += int(np.count_nonzero(batch.weight))
+        if stopped := should_stop():
             break
     metrics = {
         "imitate/train_cross_entropy": sums[1] / sums[0],
@@ -195,7 +199,7 @@ def _one_epoch(
     return params, opt_state, metrics, stopped
 
 
-def finished(network: Network, learnt: Learnt, check: Examples) -> Learnt:
-    """With values as sure of themselves as they may be, see `shrunk`."""
+def calibrated(network: Network, learnt: CloningResult, check: Examples) -> CloningResult:
+    """The result with values scaled to what held-out games support, see `shrunk`."""
     params = shrunk(learnt.params, learnt.checked.value_share)
     return learnt._replace(params=params, checked=make_check(network)(params, check))

@@ -15,7 +15,8 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.run(parser, "the run whose network searches and learns")
     arguments.allow(parser)
     parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
-    parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
+    help = "bots, or self (default: evaluate.opponents)"
+    parser.add_argument("--opponents", type=arguments.names, metavar="A,B", default=(), help=help)
     arguments.checkpoint(parser)
     parser.add_argument(
         "--iterations", type=arguments.whole, default=20, help="turns of playing and learning (default: 20)"
@@ -33,6 +34,18 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl distill`."""
-    from jaxrl.training.imitation import distillation
+    search = command_search.search_of(args)
+    assert search is not None  # it is required
+    from jaxrl.training.imitation.distillation import DistillationSettings, distill
 
-    return distillation.main(args)
+    distill(
+        args.run,
+        args.name,
+        search,
+        DistillationSettings(**{name: getattr(args, name) for name in DistillationSettings._fields}),
+        opponents=args.opponents,
+        checkpoint_name=args.checkpoint,
+        overrides=args.overrides,
+        allow=args.allow,
+    )
+    return 0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
+from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
+from jaxrl_envs.shared.errors import UserError
 
 HELP = "teach a network to play as in recorded games"
 
@@ -51,12 +54,22 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl imitate`."""
-    from jaxrl.matches import command_evaluate
-    from jaxrl.training.imitation.imitate import imitate
+    if args.deals is not None and args.deals < 2 and args.deals != 0:
+        raise UserError(f"--deals must be 0 or at least 2, got {args.deals}.")
+    # A list of paths takes whatever follows it: keys to change are known by their "=".
+    keys = [text for text in args.data + args.held_out_data if "=" in text and not Path(text).exists()]
+    data, held_out = ([text for text in part if text not in keys] for part in (args.data, args.held_out_data))
+    config = configs.load(args.config, [*args.overrides, *keys], args.allow)
+    config = configs.named(config, args.name or f"{config.run.name or Path(args.config).stem}-imitated")
 
-    if (run := imitate(args)) is not None:
-        parser = ArgumentParser()
-        command_evaluate.add_options(parser)
-        deals = [] if args.deals is None else ["--deals", str(args.deals)]
-        command_evaluate.main(parser.parse_args([str(run.path), *deals, *(f"--allow={name}" for name in args.allow)]))
+    from jaxrl.matches.evaluate_policy import evaluate
+    from jaxrl.players.find import Lookup
+    from jaxrl.training.imitation.cloning import CloningSettings
+    from jaxrl.training.imitation.imitate import ImitationSettings, imitate
+
+    cloning = CloningSettings(**{name: getattr(args, name) for name in CloningSettings._fields})
+    settings = ImitationSettings(data, held_out, args.games, args.dagger, args.expert, args.check, cloning)
+    run, stopped = imitate(config, settings)
+    if args.deals != 0 and not stopped:
+        evaluate(str(run.path), Lookup(allow=args.allow), deals=args.deals)
     return 0

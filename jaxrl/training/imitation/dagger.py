@@ -1,4 +1,5 @@
-"""A network that is taught: by games that are there, then by games of its own in which an expert answers beside it."""
+"""DAgger (Ross et al. 2011, https://arxiv.org/abs/1011.0686): a network clones recorded games, then plays itself and
+clones what an expert would have done."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from jaxrl.networks.factory import Network
 from jaxrl.players.player import Player, network_player
 from jaxrl.runs.logs.run_log import say
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
-from jaxrl.training.imitation.cloning import Learnt, Schooling, finished, learn
-from jaxrl.training.imitation.demonstrations import Divided
+from jaxrl.training.imitation.cloning import CloningResult, CloningSettings, calibrated, clone
+from jaxrl.training.imitation.demonstrations import DemonstrationSplit
 from jaxrl.training.stages.continuation import derived_seed
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.contract.env import PyTree
@@ -32,7 +33,7 @@ class Stop(StopRequest):
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """A block that a wish ends by KeyboardInterrupt."""
+        """A block in which a stop request raises KeyboardInterrupt."""
         self._at_once = True
         try:
             yield
@@ -60,15 +61,15 @@ def expert_of(env: HostEnv, name: str, place: Path) -> str:
     return name
 
 
-class School:
-    """Who learns, from what and from whom."""
+class Dagger:
+    """Trains a network on demonstrations, and on its own games with an expert's labels."""
 
     def __init__(
         self,
         env: HostEnv,
         network: Network,
-        books: Divided,
-        teaching: Schooling,
+        data: DemonstrationSplit,
+        settings: CloningSettings,
         expert: str,
         opponents: Sequence[Player],
         games: int,
@@ -78,30 +79,34 @@ class School:
         Args:
           env: the game.
           network: that learns.
-          books: the games that are there.
-          teaching: how it learns.
+          data: the recorded games; those of each round are added.
+          settings: how it learns.
           expert: of `expert_of`.
           opponents: bots that the learner meets, beside itself, where the game's own player advises.
           games: in a round.
         """
-        self.env, self.network, self.books = env, network, books
-        self._teaching, self._expert, self._opponents, self._games = teaching, expert, opponents, games
+        self.env, self.network, self.data = env, network, data
+        self._settings, self._expert, self._opponents, self._games = settings, expert, opponents, games
 
-    def taught(self, rounds: int, stop: Stop, folder: Path, tell: Callable[[int, dict[str, float]], None]) -> Learnt:
-        """All lessons, up to the last round or to the wish to stop.
+    def train(
+        self, rounds: int, stop: Stop, folder: Path, on_epoch: Callable[[int, dict[str, float]], None]
+    ) -> CloningResult:
+        """Clones the recorded games and those of all rounds, or until a stop is requested.
 
         Args:
           rounds: in which the learner plays.
           stop: the stop request.
           folder: for recordings of these games.
-          tell: hears (epoch, metrics) after each of them.
+          on_epoch: called with (epoch, metrics) after each epoch.
         """
 
-        def lesson(before: Learnt | None) -> Learnt:
-            books, wish = self.books, lambda: bool(stop.wanted)
-            return learn(self.network, books.train, books.check, self._teaching, tell, wish=wish, before=before)
+        def cloned(before: CloningResult | None) -> CloningResult:
+            data, ends = self.data, lambda: bool(stop.wanted)
+            return clone(
+                self.network, data.train, data.check, self._settings, on_epoch, should_stop=ends, before=before
+            )
 
-        learnt = lesson(None)
+        learnt = cloned(None)
         with contextlib.suppress(KeyboardInterrupt):
             for number in range(1, rounds + 1):
                 if stop.wanted:
@@ -112,14 +117,14 @@ class School:
                 except UserError as error:  # what was learnt before is not lost by it
                     say(f"round {number} could not be played, and is the last one: {error}")
                     break
-                learnt = lesson(learnt)
-        return finished(self.network, learnt._replace(stopped=bool(stop.wanted)), self.books.check)
+                learnt = cloned(learnt)
+        return calibrated(self.network, learnt._replace(stopped=bool(stop.wanted)), self.data.check)
 
     def _round(self, number: int, params: PyTree, folder: Path) -> None:
-        """The learner plays; what should have been done in its games is added to the books."""
-        env, seed = self.env, derived_seed(self._teaching.seed, number)
+        """The learner plays; what the expert would have done in its games is added to the data."""
+        env, seed = self.env, derived_seed(self._settings.seed, number)
         player = network_player(self.network, env, "learner", params, greedy=False)
-        found = demonstrations.Found(known=self.books.known)
+        found = demonstrations.Found(known=self.data.known)
         if self._expert:
             games = collect_demonstrations.labelled_by_bot(env, player, self._expert, self._games, seed)
             demonstrations.take(found, env.game, f"bot {self._expert}", games)
@@ -128,5 +133,5 @@ class School:
             assert advised is not None
             collect_demonstrations.record_advised(env, advised, player, [player, *self._opponents], self._games, seed)
             demonstrations.read_into(found, env.game, [demonstrations.source_of(env.game, str(folder))], say)
-        self.books.add(found)
-        say(f"round {number}: {self.books.summary(found)}")
+        self.data.add(found)
+        say(f"round {number}: {self.data.summary(found)}")

@@ -301,7 +301,7 @@ def _values(game: Demonstrations, gamma: float) -> np.ndarray:
     return value.astype(np.float32)
 
 
-class Divided:
+class DemonstrationSplit:
     """Games to learn from and games to check with; more of them are divided in the same way."""
 
     def __init__(self, game: HostGame, gamma: float, in_order: bool, share: float, seed: int):

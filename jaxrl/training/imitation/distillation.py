@@ -9,11 +9,10 @@ by cross-entropy and the ends by regression, then the improved network searches 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -27,17 +26,8 @@ from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_al
 from jaxrl.config import Config
 from jaxrl.games import make_games
 from jaxrl.matches.evaluate import opponent_names
+from jaxrl.matches.evaluate_search import Searcher, beliefs_of, make_searcher, other_scale
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
-from jaxrl.matches.search_options import (
-    SELF,
-    Searcher,
-    beliefs_of,
-    make_searcher,
-    model_of,
-    other_scale,
-    rollouts_of,
-    settings_of,
-)
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players.player import Player, any_bot, bot_player
 from jaxrl.players.spec import worlds_of
@@ -58,7 +48,8 @@ from jaxrl.runs.logs.console import waiting
 from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
-from jaxrl.training.imitation.supervised import Lessons, Losses, check_learning, make_step
+from jaxrl.search.settings import SELF, SearchRequest
+from jaxrl.training.imitation.supervised import LabelledDecisions, Losses, check_learning, make_step
 from jaxrl.training.state import HostState
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import prng
@@ -68,7 +59,7 @@ from jaxrl_envs.shared.errors import UserError
 class Collected(NamedTuple):
     """What a batch of games gave."""
 
-    lessons: Lessons
+    decisions: LabelledDecisions
     mean_return: jax.Array  # f32[], of the searching seat
 
 
@@ -83,10 +74,10 @@ def collect_games(
       opponent: who plays all others.
       games: N, side by side.
       steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
-      in_order: lessons for a network that remembers.
+      in_order: in the order of each game, for a network that remembers.
 
     Returns:
-      (search's parameters, opponent's parameters, key) -> lessons [T * N], in order [N, T].
+      (search's parameters, opponent's parameters, key) -> decisions [T * N], in order [N, T].
     """
     seats = (jnp.arange(games) % env.num_players).astype(jnp.int32)
     holders = (jnp.arange(env.num_players) != seats[:, None]).astype(jnp.int32)  # i32[N, P], 0 is the search
@@ -104,9 +95,9 @@ def collect_games(
         after = env.step(state, action, step_key)
         decides = mine & ~is_over(state)
         searched = decides & (jnp.sum(state.legal_action_mask) > 1)
-        lesson = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32)), decides
+        decision = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32)), decides
         memory = search.belief.update(params, memory, state, action, after, seat, memory_key)
-        return after, (memory, others(other).see(theirs, state, action, after, holder, other_key)), lesson
+        return after, (memory, others(other).see(theirs, state, action, after, holder, other_key)), decision
 
     def collect(params: SearchParams, other: PyTree, key: Key) -> Collected:
         deal_key, memory_key, play_key = jax.random.split(key, 3)
@@ -120,52 +111,52 @@ def collect_games(
         def step(carry: tuple[State, Any], time: jax.Array) -> tuple[tuple[State, Any], Any]:
             keys = jax.vmap(lambda k: jax.random.fold_in(k, time))(lane_keys)
             play = jax.vmap(one, in_axes=(None, None, 0, 0, 0, 0, 0))
-            state, memories, lesson = play(params, other, *carry, seats, holders, keys)
+            state, memories, decision = play(params, other, *carry, seats, holders, keys)
             own = jnp.take_along_axis(state.rewards, seats[:, None], axis=1)[:, 0]
-            return (state, memories), (lesson, own)
+            return (state, memories), (decision, own)
 
         (end, _), ((kept, decides), earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
         observation, mask, policy, searched = kept
         weight = searched * is_over(end).astype(jnp.float32)  # only games that ended say how they ended
         value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
-        lessons = arranged(Lessons(observation, mask, policy, value, weight), decides, in_order=in_order)
-        return Collected(lessons, jnp.mean(jnp.sum(earned, axis=0)))
+        decisions = arranged(LabelledDecisions(observation, mask, policy, value, weight), decides, in_order=in_order)
+        return Collected(decisions, jnp.mean(jnp.sum(earned, axis=0)))
 
     return collect
 
 
-def arranged(lessons: Lessons, decides: jax.Array, *, in_order: bool) -> Lessons:
+def arranged(decisions: LabelledDecisions, decides: jax.Array, *, in_order: bool) -> LabelledDecisions:
     """[T, N, ...] -> [T * N, ...], or in order [N, T, ...] with the steps in front in which the seat decides."""
     if not in_order:
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), lessons)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), decisions)
     order = jnp.argsort(~decides, axis=0, stable=True).T
-    return jax.tree.map(lambda leaf: leaf[order, jnp.arange(order.shape[0])[:, None]], lessons)
+    return jax.tree.map(lambda leaf: leaf[order, jnp.arange(order.shape[0])[:, None]], decisions)
 
 
 def make_learner(
     network: Network, epochs: int, minibatch: int, learning_rate: float, value_coef: float
-) -> Callable[[PyTree, Any, Lessons, Key], tuple[PyTree, Any, Losses]]:
-    """A function (params, optimizer state, lessons, key) -> both after `epochs` passes in shuffled minibatches."""
+) -> Callable[[PyTree, Any, LabelledDecisions, Key], tuple[PyTree, Any, Losses]]:
+    """A function (params, optimizer state, decisions, key) -> both after `epochs` passes in shuffled minibatches."""
     teach = make_step(network, learning_rate, value_coef)
 
-    def learn(params: PyTree, opt_state: Any, lessons: Lessons, key: Key) -> tuple[PyTree, Any, Losses]:
-        count, taught = lessons.weight.shape[0], lessons.weight.reshape(lessons.weight.shape[0], -1).sum(axis=1)
-        size = max(1, min(minibatch // (lessons.weight.size // count), count))
+    def learn(params: PyTree, opt_state: Any, decisions: LabelledDecisions, key: Key) -> tuple[PyTree, Any, Losses]:
+        count, taught = decisions.weight.shape[0], decisions.weight.reshape(decisions.weight.shape[0], -1).sum(axis=1)
+        size = max(1, min(minibatch // (decisions.weight.size // count), count))
         batches = count // size
 
-        def step(carry: tuple[PyTree, Any], batch: Lessons) -> tuple[tuple[PyTree, Any], Losses]:
+        def step(carry: tuple[PyTree, Any], batch: LabelledDecisions) -> tuple[tuple[PyTree, Any], Losses]:
             params, opt_state, losses = teach(*carry, batch)
             return (params, opt_state), losses
 
         def one(carry: tuple[PyTree, Any], index: jax.Array) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
-            batch = jax.tree.map(lambda leaf: leaf[index], lessons)
+            batch = jax.tree.map(lambda leaf: leaf[index], decisions)
             weight = jnp.sum(batch.weight)
             nothing = Losses(jnp.float32(0.0), jnp.float32(0.0))
             carry, losses = jax.lax.cond(weight > 0, step, lambda carry, _: (carry, nothing), carry, batch)
             return carry, (losses, weight)
 
         def epoch(carry: tuple[PyTree, Any], key: Key) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
-            # Decisions without a lesson (another seat's, forced ones) come last: they would only thin out minibatches.
+            # Decisions without a label (another seat's, forced ones) come last: they would only thin out minibatches.
             shuffled = jax.random.permutation(key, count)
             order = shuffled[jnp.argsort(taught[shuffled] <= 0, stable=True)]
             return jax.lax.scan(one, carry, order[: batches * size].reshape(batches, size))
@@ -192,30 +183,66 @@ def longest_game(env: Env, games: int = 64) -> int:
 # ---- jaxrl distill ------------------------------------------------------------------------------------------------
 
 
-def main(args: argparse.Namespace) -> int:
-    """`jaxrl distill`: a new run whose network has learnt from search."""
-    check_learning(args)
-    source = load_run(args.run, args.checkpoint, args.allow, args.overrides)
+class DistillationSettings(NamedTuple):
+    """How much is played and how it is learnt."""
+
+    iterations: int  # turns of playing and learning
+    games: int  # per turn
+    epochs: int  # passes over the games of a turn
+    minibatch: int  # searched decisions per step
+    learning_rate: float
+    value_coef: float
+    seed: int
+
+
+def distill(
+    run: str,
+    name: str,
+    search: SearchRequest,
+    settings: DistillationSettings,
+    *,
+    opponents: Sequence[str] = (),
+    checkpoint_name: str = "newest",
+    overrides: Sequence[str] = (),
+    allow: Collection[str] = (),
+) -> None:
+    """Makes a new run whose network has learnt from the search of another one.
+
+    Args:
+      run: whose network searches and learns.
+      name: of the new run, beside it.
+      search: with which it plays.
+      settings: how much is played and how it is learnt.
+      opponents: bots, or self alone; empty: those of its evaluations.
+      checkpoint_name: newest, best, or a number of updates.
+      overrides: of its configuration in the new run.
+      allow: what the configuration may name, see `jaxrl.config.trust`.
+
+    Raises:
+      UserError: there is no such run, its policy cannot be distilled, or settings are out of range.
+    """
+    counts = {key: getattr(settings, key) for key in ("iterations", "games", "epochs", "minibatch")}
+    check_learning(settings.learning_rate, settings.value_coef, **counts)
+    source = load_run(run, checkpoint_name, allow, overrides)
     if len(source.params) != 1:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
-    place = find_run(args.run)
-    settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
-    tree = configs.to_dict(dataclasses.replace(source.config, run=settings))
-    config = configs.named(configs.trained(tree, source.name, args.overrides, args.allow), args.name)
+    place = find_run(run)
+    beside = dataclasses.replace(source.config.run, name=name, directory=str(place.path.parent))
+    tree = configs.to_dict(dataclasses.replace(source.config, run=beside))
+    config = configs.named(configs.trained(tree, source.name, overrides, allow), name)
     source = dataclasses.replace(source, config=config, env=make_games(config).evaluation)
-    teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
+    teacher = _make_teacher(source, search, opponents)  # before there is a folder: mistakes leave nothing behind
     _warn(config)
     enable_compilation_cache(config.run.cache_dir)
     with begun_run(config) as target, target.lock():
-        params = _distil(source, teaching, args)
+        params = _distil(source, teacher, settings)
         _save(target, config, read_checkpoint(place, str(source.update)), params)
     measure = next_command("evaluate", target.path)
-    print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: {measure}")
-    return 0
+    print(f"saved as run {name!r}, {checkpoint.params_hash(params)}; measure it: {measure}")
 
 
 def _warn(config: Config) -> None:
-    """Says so if the games of the lessons are worth other numbers than those that the network was trained on."""
+    """Warns if the returns of the searched games are on another scale than those that the network was trained on."""
     names = other_scale(config)
     if names:
         print(
@@ -225,8 +252,8 @@ def _warn(config: Config) -> None:
         )
 
 
-class Teaching(NamedTuple):
-    """Who searches against whom."""
+class SearchTeacher(NamedTuple):
+    """The search that teaches, and its opponents."""
 
     names: list[str]  # of the opponents
     searcher: Searcher
@@ -234,13 +261,13 @@ class Teaching(NamedTuple):
     by_itself: bool
 
 
-def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
-    """What the options ask for. Raises UserError for unknown opponents or models, and settings out of range."""
+def _make_teacher(source: TrainedRun, search: SearchRequest, opponents: Sequence[str]) -> SearchTeacher:
+    """Creates the teacher. Raises UserError for unknown opponents or models."""
     env, config = source.env, source.config
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
     check_one_network(config.train.algorithm, "distil")
-    names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
+    names = list(opponents or opponent_names(config, env))
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")
     if searchers := [name for name in names if worlds_of(name) is not None]:
@@ -248,35 +275,37 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     by_itself = names == [SELF]
     itself = trained_player(config, env, SELF, None, greedy=False)
     players = [itself] if by_itself else [bot_player(env, name) for name in names]
-    model = SELF if by_itself else model_of(args)
-    searcher = make_searcher(env, config, players, settings_of(args), model, rollouts=rollouts_of(args))
+    searcher = make_searcher(env, config, players, search._replace(model=SELF) if by_itself else search)
     opponent = itself if by_itself else any_bot(env, names)
-    return Teaching(names, searcher, opponent, by_itself)
+    return SearchTeacher(names, searcher, opponent, by_itself)
 
 
-def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) -> PyTree:
-    """The parameters after all turns; one line is printed for each."""
+def _distil(source: TrainedRun, teacher: SearchTeacher, settings: DistillationSettings) -> PyTree:
+    """Returns the parameters after all turns; prints one line for each."""
     env, config = source.env, source.config
-    names, searcher, opponent, by_itself = teaching
+    names, searcher, opponent, by_itself = teacher
     network = make_network(config.network, env)
     with waiting("looking at some random games, for their length ..."):
         steps, in_order = longest_game(env), network.remembers
-    program = collect_games(env, searcher.search, opponent, args.games, steps, in_order=in_order)
+    program = collect_games(env, searcher.search, opponent, settings.games, steps, in_order=in_order)
     collect = jax.jit(program, compiler_options=xla.plain_options())
-    learn = jax.jit(make_learner(network, args.epochs, args.minibatch, args.learning_rate, args.value_coef))
+    how = settings.epochs, settings.minibatch, settings.learning_rate, settings.value_coef
+    learn = jax.jit(make_learner(network, *how))
 
     params, belief = source.params[0], beliefs_of(source, searcher.search.settings)[0]
-    opt_state, key = optimizer.init(params), jax.random.key(args.seed)
-    for number in range(args.iterations):
+    opt_state, key = optimizer.init(params), jax.random.key(settings.seed)
+    for number in range(settings.iterations):
         watch, table = Stopwatch(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
-        with waiting(f"playing and learning from {args.games} games; the first turn compiles ...", again=number > 0):
+        with waiting(
+            f"playing and learning from {settings.games} games; the first turn compiles ...", again=number > 0
+        ):
             found = collect(SearchParams(params, searcher.models[table], belief), other, collect_key)
-            params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.lessons, learn_key))
+            params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.decisions, learn_key))
         seconds = watch.seconds()
         print(
-            f"{number + 1}/{args.iterations} against {names[table]}: search earns {float(found.mean_return):+.3f}, "
+            f"{number + 1}/{settings.iterations} against {names[table]}: search earns {float(found.mean_return):+.3f}, "
             f"policy gap {float(losses.policy):.4f} nats, value error {float(losses.value):.4f}, {seconds:.1f} s",
             flush=True,
         )

@@ -10,10 +10,10 @@ PPO; how well it plays is measured in games, for who is right most of the time m
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import math
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -36,10 +36,10 @@ from jaxrl.runs.logs.run_log import say
 from jaxrl.runs.metric_log import MetricsLogger
 from jaxrl.statistics import Estimate
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
-from jaxrl.training.imitation.cloning import Checked, Learnt, Schooling, make_check
+from jaxrl.training.imitation.cloning import Checked, CloningResult, CloningSettings, make_check
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games
-from jaxrl.training.imitation.dagger import School, Stop, expert_of
-from jaxrl.training.imitation.demonstrations import Divided, Examples
+from jaxrl.training.imitation.dagger import Dagger, Stop, expert_of
+from jaxrl.training.imitation.demonstrations import DemonstrationSplit, Examples
 from jaxrl.training.imitation.supervised import check_learning
 from jaxrl.training.state import Counter
 from jaxrl_envs.contract.env import Env, PyTree
@@ -170,115 +170,132 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
 # ---- jaxrl imitate --------------------------------------------------------------------------------------------------
 
 
-def imitate(args: argparse.Namespace) -> RunDirectory | None:
-    """Makes a run whose network plays as in recorded games; returns it if it is to be evaluated."""
+@dataclasses.dataclass(frozen=True)
+class ImitationSettings:
+    """What a network learns from, and how.
+
+    Attributes:
+      data: recorded games, as files or folders, and bots (bot:NAME) that play some.
+      held_out_data: recorded games to report on alone.
+      games: that bots play, and the learner in each round.
+      dagger: rounds in which the learner plays and the expert labels its decisions.
+      expert: the bot that labels; empty: the game's own player, or else its reference bot.
+      check: share of the games that are held out to stop in time.
+      cloning: how the network learns.
+    """
+
+    data: Sequence[str]
+    held_out_data: Sequence[str]
+    games: int
+    dagger: int
+    expert: str
+    check: float
+    cloning: CloningSettings
+
+
+def imitate(whole: Config, settings: ImitationSettings) -> tuple[RunDirectory, bool]:
+    """Makes a run whose network plays as in recorded games; returns it, and whether learning was stopped on request.
+
+    Raises:
+      UserError: settings are out of range, or there are too few games.
+    """
     xla.keep_memory()
-    whole = _checked(args)
+    _check(whole, settings)
     config = configs.stages(whole)[0].config  # a training that goes on from it begins there
     env = make_games(config).training
     if not isinstance(getattr(env, "game", None), HostGame):
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
     assert isinstance(env, HostEnv)
-    school, held_out = _school(args, config, env)
+    dagger, held_out = _make_dagger(settings, config, env)
     enable_compilation_cache(config.run.cache_dir)
     with begun_run(config) as target, target.lock(), checkpoint.no_space_is_user_error(target.path):
         with contextlib.closing(MetricsLogger(target.path)) as logger, Stop() as stop:
 
-            def tell(epoch: int, row: dict[str, float]) -> None:
-                logger.write(epoch, epoch * len(school.books.train), row)
+            def on_epoch(epoch: int, row: dict[str, float]) -> None:
+                logger.write(epoch, epoch * len(dagger.data.train), row)
                 say(_line(epoch, row))
 
-            learnt = school.taught(args.dagger, stop, target.path / ROUNDS, tell)
+            learnt = dagger.train(settings.dagger, stop, target.path / ROUNDS, on_epoch)
         digest = save(target, whole, config, env, learnt.params)
-        _report(args, school, held_out, learnt, target, digest)
+        _report(settings, dagger, held_out, learnt, target, digest)
     print(f"\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
     print(f"  {next_command('train', target.path)}")
     if learnt.stopped:
         print(f"stopped before its games; they are played by:\n  {next_command('evaluate', target.path)}")
-    return target if args.deals != 0 and not learnt.stopped else None
+    return target, learnt.stopped
 
 
-def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[School, Examples | None]:
-    """All recorded games: those that are learnt from, and those of --held-out-data.
+def _make_dagger(settings: ImitationSettings, config: Config, env: HostEnv) -> tuple[Dagger, Examples | None]:
+    """Reads all recorded games: those that are learnt from, and those of --held-out-data.
 
     Raises:
       UserError: there are too few, or no bot can label the learner's own games.
     """
     game, network = env.game, make_network(config.network, env)
-    specs = [parse(text) for text in args.data]
+    specs = [parse(text) for text in settings.data]
     bots = [spec.name for spec in specs if spec.kind == BOT]
-    named = [spec.text for spec in specs if spec.kind != BOT], args.held_out_data
+    named = [spec.text for spec in specs if spec.kind != BOT], settings.held_out_data
     sources, others = ([demonstrations.source_of(game, text) for text in dict.fromkeys(part)] for part in named)
-    expert = expert_of(env, args.expert, config.run.path) if args.dagger else ""
-    teaching = Schooling(**{key: getattr(args, key) for key in Schooling._fields})
-    books = Divided(game, config.ppo.gamma, network.remembers, args.check, args.seed)
+    expert = expert_of(env, settings.expert, config.run.path) if settings.dagger else ""
+    games, seed = settings.games, settings.cloning.seed
+    data = DemonstrationSplit(game, config.ppo.gamma, network.remembers, settings.check, seed)
     found = demonstrations.read(game, sources, say)
     if bots:
-        demonstrations.take(
-            found, game, "a bot", collect_demonstrations.played_by_bots(env, bots, args.games, args.seed)
-        )
-    books.add(found)
-    say(books.summary(found))
+        played = collect_demonstrations.played_by_bots(env, bots, games, seed)
+        demonstrations.take(found, game, "a bot", played)
+    data.add(found)
+    say(data.summary(found))
     del found  # twice in memory otherwise
     opponents = [bot_player(env, name) for name in config.evaluate.opponents if name in env.bots and name != "random"]
     held_out = None
     if others:
-        unseen = demonstrations.Found(known=set(books.known))  # what is learnt from is not held out
+        unseen = demonstrations.Found(known=set(data.known))  # what is learnt from is not held out
         demonstrations.read_into(unseen, game, others, say)
         if not unseen.games:
             raise UserError("--held-out-data: there is no game that has a result and is not among those of --data.")
-        held_out = books.examples(unseen)
-    return School(env, network, books, teaching, expert, opponents, args.games), held_out
+        held_out = data.examples(unseen)
+    return Dagger(env, network, data, settings.cloning, expert, opponents, games), held_out
 
 
 def _report(
-    args: argparse.Namespace,
-    school: School,
+    settings: ImitationSettings,
+    dagger: Dagger,
     held_out: Examples | None,
-    learnt: Learnt,
+    learnt: CloningResult,
     target: RunDirectory,
     digest: str,
 ) -> None:
     """Prints and writes how well answers are predicted."""
-    books, kinds = school.books, school.env.game.question_kinds
-    report = report_of(learnt.checked, books.train, books.check, kinds)
-    settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
-    record = settings | report.record() | {"epoch": learnt.epoch, "params_hash": digest}
-    counted = f"{books.check.games} games with {len(books.check):,} decisions held out from training"
+    data, kinds = dagger.data, dagger.env.game.question_kinds
+    report = report_of(learnt.checked, data.train, data.check, kinds)
+    said = vars(settings) | settings.cloning._asdict()
+    record = {name: value for name, value in said.items() if name != "cloning"} | report.record()
+    record |= {"epoch": learnt.epoch, "params_hash": digest}
+    counted = f"{data.check.games} games with {len(data.check):,} decisions held out from training"
     print(f"after epoch {learnt.epoch}, on {counted}:\n\n{report.text()}")
     if held_out is not None:
-        found = make_check(school.network)(learnt.params, held_out)
-        other = report_of(found, books.train, held_out, kinds)
+        found = make_check(dagger.network)(learnt.params, held_out)
+        other = report_of(found, data.train, held_out, kinds)
         record |= {"held_out": other.record()}
         counted = f"{held_out.games} games with {len(held_out):,} decisions of --held-out-data"
         print(f"\non {counted}:\n\n{other.text()}")
     write_json(target.imitation_file, record)
 
 
-def _checked(args: argparse.Namespace) -> Config:
-    """The configuration of the new run. Raises UserError for options out of range."""
-    check_learning(args)
-    if args.deals is not None and args.deals < 2 and args.deals != 0:
-        raise UserError(f"--deals must be 0 or at least 2, got {args.deals}.")
-    if args.dagger < 0:
-        raise UserError(f"--dagger must be at least 0, got {args.dagger}.")
-    if args.expert and not args.dagger:
+def _check(config: Config, settings: ImitationSettings) -> None:
+    """Raises UserError for settings out of range, or a network that cannot learn so."""
+    cloning = settings.cloning
+    counts = {"epochs": cloning.epochs, "patience": cloning.patience, "minibatch": cloning.minibatch}
+    check_learning(cloning.learning_rate, cloning.value_coef, games=settings.games, **counts)
+    if settings.expert and not settings.dagger:
         raise UserError("--expert is of the rounds of --dagger: give their number too.")
-    if not 0.0 < args.check < 1.0:
-        raise UserError(f"--check must lie between 0 and 1, got {args.check}.")
-    # A list of paths takes whatever follows it: keys to change are known by their "=".
-    keys = [text for text in args.data + args.held_out_data if "=" in text and not Path(text).exists()]
-    args.data, args.held_out_data = (
-        [text for text in part if text not in keys] for part in (args.data, args.held_out_data)
-    )
-    config = configs.load(args.config, [*args.overrides, *keys], args.allow)
+    if not 0.0 < settings.check < 1.0:
+        raise UserError(f"--check must lie between 0 and 1, got {settings.check}.")
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
     check_one_network(config.train.algorithm, "imitate")
     if config.network.normalize:
         raise UserError("network.normalize is learnt while playing: imitate without it.")
-    name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
-    return configs.named(config, name)
 
 
 def _line(epoch: int, row: dict[str, float]) -> str:

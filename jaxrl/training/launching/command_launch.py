@@ -20,6 +20,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl launch`."""
-    from jaxrl.training.launching import launch
+    from jaxrl.training.launching.launch import launch
 
-    return launch.main(args)
+    return launch(args.words, args.processes, args.restarts)

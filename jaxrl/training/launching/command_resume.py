@@ -26,8 +26,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl resume`."""
     from jaxrl.runs.directory import find_run
     from jaxrl.runs.folder import next_command
-    from jaxrl.training.launching.run import run_training
-    from jaxrl.training.launching.start import prepare
+    from jaxrl.training.launching.start import prepare, run_training
 
     run = find_run(args.run)
     if run.imitation_file.exists():
@@ -37,5 +36,5 @@ def main(args: argparse.Namespace) -> int:
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides, args.allow)
-    prepare(args, config)
+    prepare(config, args.distributed, args.coordinator, args.processes, args.rank)
     return run_training(config, run, resume=True)

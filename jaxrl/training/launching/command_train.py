@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
 
 HELP = "train an agent: `jaxrl train --config skull_king_cpu`"
@@ -12,13 +13,7 @@ DEVICES = "own"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl train`."""
-    arguments.devices(parser)
-    arguments.config(
-        parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)"
-    )
-    arguments.allow(parser)
-    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
-    arguments.overrides(parser)
+    arguments.training(parser)
     help = "go on with the run of that name if it is saved already; refuses other settings than it was begun with"
     parser.add_argument("--continue", action="store_true", dest="goes_on", help=help)
     arguments.distributed(parser)
@@ -26,6 +21,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl train`."""
-    from jaxrl.training.launching import start
+    config = configs.for_training(args.config, args.overrides, args.allow, args.name)
+    from jaxrl.training.launching.start import prepare, train
 
-    return start.main(args)
+    prepare(config, args.distributed, args.coordinator, args.processes, args.rank)
+    return train(config, goes_on=args.goes_on)

@@ -4,7 +4,6 @@ again from the newest checkpoint.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import signal
@@ -20,6 +19,7 @@ from types import FrameType
 from jaxrl import xla
 from jaxrl.runs.distributed import USER_ERROR
 from jaxrl.runs.heartbeat import LOST
+from jaxrl.runs.presence import how_ended
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.resources import cores
 
@@ -32,21 +32,29 @@ OTHERS = (-signal.SIGABRT, LOST)  # and how processes end for want of another on
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl launch`."""
-    if args.processes < 1:
+def launch(words: Sequence[str], processes: int, restarts: int) -> int:
+    """Runs a command in several processes, which all start again after one has died; returns the exit code.
+
+    Args:
+      words: of the command line, after `jaxrl`.
+      processes: how many.
+      restarts: at most.
+
+    Raises:
+      UserError: there is nothing to run, or the accelerators cannot be divided.
+    """
+    if processes < 1:
         raise UserError("-n must be at least 1.")
-    words = args.words
     if not words:
         raise UserError("say what to launch: jaxrl launch -n 2 train …, or resume …, with that command's arguments.")
-    for left in reversed(range(args.restarts + 1)):
-        code, died = Processes(words, args.processes).watched()
+    for left in reversed(range(restarts + 1)):
+        code, died = Processes(words, processes).watched()
         if not died:
             return code
         if words[0] == "train" and "--continue" not in words:
             words = [*words, "--continue"]
         again = f"all are started again from the newest checkpoint, and {left - 1} more times at most"
-        over = f"the restarts are used up: go on with jaxrl launch -n {args.processes} {shlex.join(words)}"
+        over = f"the restarts are used up: go on with jaxrl launch -n {processes} {shlex.join(words)}"
         print(f"jaxrl: {died}; {again if left else over}", file=sys.stderr)
     return code
 
@@ -121,9 +129,7 @@ class Processes:
             hangs = f"process {codes.index(None)} of {self._count} hangs"
             return (LOST, hangs) if time.monotonic() - self._lost > SETTLE else None
         rank = (first or list(dead))[0]
-        code = dead[rank]
-        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"
-        return of_shell(code), f"process {rank} of {self._count} {ended}"
+        return of_shell(dead[rank]), f"process {rank} of {self._count} {how_ended(dead[rank])}"
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._signals.append(number)

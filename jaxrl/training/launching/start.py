@@ -1,55 +1,96 @@
-"""`jaxrl train`: a new run."""
+"""How a training starts: it joins the other processes, begins or finds its run, and trains and evaluates it."""
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
 
 import jax
 
 import jaxrl
 from jaxrl import config as configs
 from jaxrl import xla
+from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config import Config, presets
-from jaxrl.games import make_stages
+from jaxrl.games import Stages, make_stages
 from jaxrl.runs import distributed
-from jaxrl.runs.directory import RunDirectory, begun_run
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache
 from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs import run_log
+from jaxrl.runs.logs.run_log import LOG
+from jaxrl.runs.presence import Here, present
 from jaxrl.text_tables import flat
-from jaxrl.training.launching.run import run_training
+from jaxrl.training.callbacks import Callback
+from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract import registry
+from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import divides
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl train`."""
-    config = described(args)
-    prepare(args, config)
+def train(config: Config, *, goes_on: bool = False) -> int:
+    """Trains a new run; returns the exit code.
+
+    Args:
+      config: with the name of the run.
+      goes_on: continue the run of that name if it is saved already.
+
+    Raises:
+      UserError: the training cannot start, or the saved run was begun with other settings.
+    """
     run = RunDirectory(config.run.path)
-    if args.goes_on and distributed.broadcast(run.checkpoints().saved):
-        other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
-        return run_training(begun_config(run, config, other), run, resume=True)
-    stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
-    with begun_run(config) as run:
-        return run_training(config, run, resume=False, stages=stages)
+    if not (goes_on and distributed.broadcast(run.checkpoints().saved)):
+        stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
+        with begun_run(config) as run:
+            return run_training(config, run, resume=False, stages=stages)
+    other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
+    return run_training(begun_config(run, config, other), run, resume=True)
 
 
-def prepare(args: argparse.Namespace, config: Config) -> None:
-    """Joins the other processes, with --distributed, and tells XLA what the training needs; before it computes.
+def prepare(config: Config, join: bool, coordinator: str | None, processes: int | None, rank: int | None) -> None:
+    """Joins the other processes, if there are any, and tells XLA what the training needs; before it computes.
+
+    Args:
+      config: of the training.
+      join: whether there are other processes.
+      coordinator, processes, rank: see `distributed.join`.
 
     Raises:
       UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
     """
-    if args.distributed:
-        distributed.join(args.coordinator, args.processes, args.rank)
+    if join:
+        distributed.join(coordinator, processes, rank)
         text = json.dumps(configs.to_dict(config), sort_keys=True)
         versions = {"version of jaxrl": jaxrl.__version__, "version of jax": jax.__version__}
         distributed.check_equal(versions | {"configuration": text})
-    elif any(each is not None for each in (args.coordinator, args.processes, args.rank)):
+    elif any(each is not None for each in (coordinator, processes, rank)):
         raise UserError("--coordinator, --processes and --rank go with --distributed.")
     xla.prepare_training(config, distributed.count())
+
+
+def check_processes(config: Config, env: Env) -> None:
+    """Raises UserError for what several processes cannot train together."""
+    if distributed.count() == 1:
+        return
+    alone = ""
+    if not find_algorithm(config.train.algorithm).many_devices:
+        alone = f"{config.train.algorithm} learns on one device"
+    elif config.fleet.workers:
+        alone = "fleet.workers plays games on other machines already"
+    elif config.evaluate.beside:
+        alone = "evaluate.beside evaluates in a process of its own"
+    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # a jaxrl_envs.host.env.HostEnv
+        alone = f"{config.env.id} is played by engines of other processes"
+    if alone:
+        raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")
+    if env.host:
+        divides(config.sebulba.actors, distributed.count(), "sebulba.actors", "the number of processes")
 
 
 def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
@@ -73,24 +114,77 @@ def _anyhow(config: Config) -> Config:
     return dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)
 
 
-def described(args: argparse.Namespace) -> Config:
-    """The configuration of the training that the command line describes, with its name.
+def run_training(
+    config: Config,
+    run: RunDirectory,
+    *,
+    resume: bool,
+    stages: Stages | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> int:
+    """Trains, saves and evaluates in a run; returns the exit code.
+
+    Args:
+      config: of the training.
+      run: its directory.
+      resume: continue from the newest intact checkpoint.
+      stages: of the configuration with their games, if they are made already.
+      callbacks: which are told besides those of the configuration.
 
     Raises:
-      UserError: it describes none, or a wrong one.
+      UserError: another process trains the run, or the training cannot go on.
     """
-    if not args.config and not any(text.startswith("env.id=") for text in args.overrides):
-        known = ", ".join(presets.shipped())
-        raise UserError(f"say what to train: --config with a YAML file or one of {known}, or a game as env.id=GAME.")
-    config = configs.load(args.config, args.overrides, args.allow)
-    default = default_name(args.config, config.env.id, args.overrides)
-    return configs.named(config, args.name or config.run.name or default)
+    level, form = config.run.log_level, config.run.log_format
+    full = checkpoint.no_space_is_user_error(run.path)
+    with distributed.on_rank0(run.lock), _present(run, form) as here, full, run_log.to_run(level, run.path, form):
+        count = distributed.count()
+        LOG.info("process %d of %d: pid %d on %s", distributed.rank(), count, os.getpid(), platform.node())
+        enable_compilation_cache(config.run.cache_dir)
+        stages = stages or make_stages(config)
+        for stage, games in stages:
+            check_processes(stage.config, games.training)
+        with contextlib.closing(Trainer(config, run, stages, resume=resume)) as trainer:
+            trainer.callbacks.add(callbacks)
+            asked, total = config.train.total_steps, config.num_updates * config.batch_size
+            if total != asked and distributed.is_rank0():
+                print(f"train.total_steps: {asked:,}, rounded up to whole calls: {total:,}", file=sys.stderr)
+            if resume and trainer.finished:
+                print(_ended(trainer))
+            elif trainer.train():
+                trainer.final_evaluation()
+            else:
+                then = next_command("resume", run.path)
+                if here is not None:
+                    here.stopped = True
+                distributed.stopped_together()
+                print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
+                return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
+    return 0
 
 
-def default_name(file: str | None, game: str, overrides: Sequence[str]) -> str:
-    """That of the configuration file, or of the game if the command line names another one than the file."""
-    if file:
-        path, said = presets.find(file), presets.game_of(presets.apply_overrides({}, overrides))
-        if said is None or {presets.game_of(layer.tree) for layer in presets.layers(path)} <= {None, said}:
-            return path.stem
-    return game.rpartition(":")[2]
+def _ended(trainer: Trainer) -> str:
+    """What `resume` says of a run with nothing left to do."""
+    run, steps = trainer.run, trainer.steps
+    done = f"{steps:,} steps ({trainer.update:,} updates)"
+    if trainer.update < trainer.config.num_updates:
+        then = next_command("resume", run.path, "train.stop=")
+        return f"run {run.name!r} has ended after {done} and is evaluated: {trainer.over}; go further with: {then}"
+    then = next_command("resume", run.path, f"--steps {2 * steps}")
+    return f"run {run.name!r} is finished: all {done} are done and evaluated; go further with: {then}"
+
+
+@contextlib.contextmanager
+def _present(run: RunDirectory, log_format: str) -> Iterator[Here | None]:
+    """Says in the run's folder who trains, and how it has ended; the other processes leave that to the first."""
+    if not distributed.is_rank0():
+        yield None
+        return
+    with present(run.path, distributed.count()) as here:
+
+        def farewell(why: str) -> None:
+            here.lost(why)
+            with contextlib.suppress(OSError):  # the disk may be what is gone
+                run_log.last_word(f"{why}, so all of them end", run.path, log_format)
+
+        distributed.on_peer_lost(farewell)  # also after the block, where a process may fail because another is gone
+        yield here

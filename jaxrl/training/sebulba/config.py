@@ -14,30 +14,30 @@ from jaxrl_envs.shared.section import Section, divides
 class SebulbaConfig(Section):
     """Actors and learner side by side, for games on the host (Hessel et al. 2021, https://arxiv.org/abs/2104.06272)."""
 
-    actors: int = option(1, "threads that play; the games (train.num_envs) are shared evenly", minimum=1)
+    actors: int = option(1, "actor threads, which share the games (train.num_envs) evenly", minimum=1)
     groups: int = option(
-        2, "parts of an actor's games: one part is stepped while the device chooses for another", minimum=1
+        2,
+        "groups of an actor's games: one is stepped while the device acts for another; 1 for few or fast games",
+        minimum=1,
     )
     threads: int = option(
         0,
-        "engine threads, over all actors; 0: one for each core; engines of another process: one for each game",
+        "engine threads over all actors; 0: one per core, or per game for engines in other processes",
         minimum=0,
     )
     lag: int = option(
         1,
-        "updates between the parameters that play and those that learn; 0: playing and learning take turns; above 1, "
-        "where playing takes very uneven times, V-trace corrects (https://arxiv.org/abs/1802.01561)",
+        "updates by which acting may lag behind learning; 0: they take turns; above 1, for games of "
+        "very uneven length, V-trace corrects (https://arxiv.org/abs/1802.01561)",
         minimum=0,
     )
     timeout: float = option(
-        60.0, "seconds after which a silent engine or actor stops the run; a slow learner is waited for", above=0.0
+        60.0, "seconds after which a silent engine or actor ends the run; a slow learner is waited for", above=0.0
     )
-    profile: bool = option(
-        False, "measure every part of playing and learning (time/ms_per_1000_steps/...), to see what to tune"
-    )
+    profile: bool = option(False, "time every part of acting and learning (time/ms_per_1000_steps/...), for tuning")
 
     def check_game(self, config: Any, env: Any) -> None:
-        """Games on the host: one seed, and games that the actors share evenly."""
+        """For host games: rejects several seeds, and games that the actors cannot share evenly."""
         if not getattr(env, "host", False):
             return
         if config.run.seeds > 1:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl.algorithms.base import AXIS, Algorithm, Rollout, Transition, across_devices
+from jaxrl.algorithms.base import AXIS, HostLearning, Rollout, Transition, across_devices
 from jaxrl.networks import distributions
 from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
@@ -24,13 +23,10 @@ from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
 from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
-from jaxrl_envs.contract.env import Env
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
 # Lanes are sharded, the policy is replicated.
 PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
-MOST = 4096  # decisions in the pass that `forward_share` measures, at most
-REPEATS = 15
 GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 
 
@@ -44,7 +40,6 @@ class HostLearner:
           compiled: (parameters, the rest of the learner, rollout, key, number) -> learner, metrics.
         """
         self._setup, self._mesh, self._timers = setup, setup.mesh, setup.timers
-        self._host = setup.algorithm.host_learning(setup.timers)
         self._holds: Any = None  # lanes of the state whose host part of the learner is loaded
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
         every, each = setup.replicated, setup.by_lane
@@ -52,6 +47,11 @@ class HostLearner:
         self._keys = jax.jit(update_keys)
         self._metrics = jax.jit(setup.rollout.seats.metrics)
         self._results: Any = None  # of the games since the last `league_metrics`
+
+    @functools.cached_property
+    def _host(self) -> HostLearning | None:
+        """The algorithm's own learning on the host."""
+        return self._setup.algorithm.host_learning(self._timers)
 
     # ---- the learner --------------------------------------------------------------------------------------------
 
@@ -221,42 +221,3 @@ def parted(learner: Any) -> tuple[Any, Any]:
 # ---- the share of the forward passes ------------------------------------------------------------------------------
 # An update is one compiled program, which cannot be timed in the middle. The times of forward and backward passes in
 # TensorBoard are therefore that of the whole program, divided as the two take by themselves, measured once.
-
-
-def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
-    """Estimates the share of an update's time taken by its forward passes, between 0 and 1.
-
-    Args:
-      algorithm: whose network learns, with `Algorithm.forwards`.
-      env: its game.
-      count: decisions in an update.
-    """
-    network, forwards, count = algorithm.network, algorithm.forwards, min(count, MOST)
-    memory = network.memory(())
-    params = network.init(jax.random.key(0))
-    observation = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), env.observation_spec)
-    mask = jnp.ones((count, env.num_actions), bool)
-
-    def loss(params: Any, observation: Any, mask: jax.Array) -> jax.Array:
-        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
-        _, logits, value = evaluate(params, memory, observation, mask)
-        return jnp.sum(jnp.square(logits)) + jnp.sum(
-            jnp.square(value)
-        )  # squares: a sum could be taken before the product
-
-    arguments = (params, observation, mask)
-    forward, both = _seconds([jax.jit(loss), jax.jit(jax.value_and_grad(loss))], arguments)
-    backward = max(both - forward, forward / 2)  # gradients of the weights alone take as many operations as a pass
-    return forwards * forward / (forwards * forward + backward)
-
-
-def _seconds(programs: Sequence[Callable[..., Any]], arguments: tuple[Any, ...]) -> list[float]:
-    """The minimum time of several interleaved calls of each program, in seconds, to reduce noise from other
-    processes."""
-    times: list[list[float]] = [[] for _ in programs]
-    for _ in range(1 + REPEATS):
-        for program, record in zip(programs, times, strict=True):
-            start = time.perf_counter()
-            jax.block_until_ready(program(*arguments))
-            record.append(time.perf_counter() - start)
-    return [max(min(record[1:]), 1e-9) for record in times]  # the first call compiles

@@ -27,13 +27,12 @@ from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
-from jaxrl.training.sebulba.learner import HostLearner, forward_share
+from jaxrl.training.sebulba.learner import HostLearner
 from jaxrl.training.sebulba.pipeline import Fault, Stopped
 from jaxrl.training.sebulba.session import Session
-from jaxrl.training.sebulba.setup import first_lanes, make_setup
+from jaxrl.training.sebulba.setup import HostSetup, check_room, first_lanes
 from jaxrl.training.sebulba.storage import Storage, make_storage
 from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
-from jaxrl.training.timers import Timers
 from jaxrl_envs.host.game import make_buffers
 
 LOG = logging.getLogger("jaxrl")
@@ -55,10 +54,9 @@ class Sebulba(Program):
           UserError: there are more games than there is room for.
         """
         self.config, self.setup, self.mesh = config, setup, mesh
-        share = functools.partial(forward_share, setup.algorithm, setup.env, config.batch_size)
-        self.timers = Timers(config.sebulba.profile, share)
-        self.host = make_setup(config, setup, mesh, self.timers)
-        self.game = self.host.game
+        self.host = HostSetup(config, setup, mesh)
+        self.game, self.timers = self.host.game, self.host.timers
+        check_room(config, self.game, config.train.num_envs, "train.num_envs")
         self.learner = HostLearner(self.host)
         self._first = jax.jit(self._first_arrays, out_shardings=self.host.replicated)
         self._policy = jax.jit(setup.algorithm.policy)

@@ -23,7 +23,7 @@ from jaxrl.training.sebulba.inference import ActorPrograms, Seating, host_number
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.state import HostLanes, TrainState
-from jaxrl.training.timers import Timers
+from jaxrl.training.timers import Timers, forward_share
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, HostGame, engine_failure, make_buffers
 from jaxrl_envs.shared.errors import UserError
@@ -37,19 +37,33 @@ class HostSetup:
       config: of the training.
       rollout: game, algorithm and seats.
       mesh: of the learner; actors use its devices in turn.
-      timers: counters of the run.
-      own_actors: actor threads of this process.
-      own_lanes: games of this process.
-      lanes_before: games of the processes before it: lanes have global numbers.
     """
 
     config: Config
     rollout: RolloutSetup
     mesh: Mesh
-    timers: Timers
-    own_actors: int
-    own_lanes: int
-    lanes_before: int
+
+    @functools.cached_property
+    def timers(self) -> Timers:
+        """Counters of the run."""
+        rollout = self.rollout
+        share = functools.partial(forward_share, rollout.algorithm, rollout.env, self.config.batch_size)
+        return Timers(self.config.sebulba.profile, share)
+
+    @property
+    def own_actors(self) -> int:
+        """The number of actor threads of this process."""
+        return self.config.sebulba.actors // distributed.count()
+
+    @property
+    def own_lanes(self) -> int:
+        """The number of games of this process."""
+        return self.config.train.num_envs // distributed.count()
+
+    @property
+    def lanes_before(self) -> int:
+        """The number of games of the processes before it: lanes have global numbers."""
+        return self.own_lanes * distributed.rank()
 
     @property
     def algorithm(self) -> Algorithm:
@@ -102,19 +116,6 @@ class HostSetup:
         """A tree of replicated arrays on the device of an actor of this process."""
         devices = self.mesh.local_devices
         return tree if self.mesh.size == 1 else distributed.local(tree, devices[actor % len(devices)])
-
-
-def make_setup(config: Config, rollout: RolloutSetup, mesh: Mesh, timers: Timers) -> HostSetup:
-    """Creates the setup of this process; starts nothing.
-
-    Raises:
-      UserError: there are more games than the engines have room for.
-    """
-    together, lanes = distributed.count(), config.train.num_envs
-    own = lanes // together
-    setup = HostSetup(config, rollout, mesh, timers, config.sebulba.actors // together, own, own * distributed.rank())
-    check_room(config, setup.game, lanes, "train.num_envs")
-    return setup
 
 
 # ---- engines ------------------------------------------------------------------------------------------------------

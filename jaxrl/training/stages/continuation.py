@@ -22,7 +22,7 @@ from jaxrl.config import Config, Stage
 from jaxrl.games import GameForms
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
-from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint, stage_name
+from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint
 from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.program import Program
 from jaxrl.training.state import TrainState
@@ -41,11 +41,13 @@ class Origin:
       run: the earlier run.
       snapshot: its checkpoint.
       stage: the number of the stage that the new run begins in: the one called as that of the checkpoint, or the first.
+      from_run: RUN@UPDATE, with the number written out: "the newest" may be another one tomorrow.
     """
 
     run: RunDirectory
     snapshot: checkpoint.Snapshot
     stage: int
+    from_run: str
 
     @property
     def update(self) -> int:
@@ -65,13 +67,13 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
     """
     train = config.train
     if not train.from_run:
-        if config.ppo.anchor:
+        if config.ppo.anchor.on:
             _log.warning("ppo.anchor holds the policy to one that has learnt nothing: name a run in train.from_run.")
         return None
     try:
         run = find_run(train.from_name, config.run.directory)
         snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
-        name = stage_name(snapshot.meta["host"])
+        name = checkpoint.stage_name(snapshot.meta["host"])
         names = [stage.name for stage, _ in stages]
         number = names.index(name) if name in names else 0
         stamp = make_stamp(stages[number][0].config, stages[number][1].training)
@@ -91,13 +93,26 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
             f"train.from_run: {train.from_name!r} has {snapshot.step} updates already, and train.total_steps "
             f"({train.total_steps}) make {config.num_updates}: steps count from its beginning; raise train.total_steps."
         )
-    return Origin(run, snapshot, number)
+    return Origin(run, snapshot, number, f"{train.from_name}@{snapshot.step}")
 
 
-def resolve(config: Config, origin: Origin) -> Config:
-    """`config` with the number of the checkpoint written out: "the newest" may be another one tomorrow."""
-    from_run = f"{config.train.from_name}@{origin.update}"
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=from_run))
+def resumed_state(program: Program, snapshot: checkpoint.Snapshot) -> TrainState:
+    """The state of a run that goes on from its own checkpoint.
+
+    Raises:
+      UserError: the checkpoint is of another network, or has games with other controllers.
+    """
+    state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], program.abstract_state)
+    loaded, begun = checkpoint.params_hash(state.learner.params), snapshot.meta["host"].get("controllers", [])
+    if loaded != snapshot.meta["params_hash"]:
+        raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
+    if begun not in ([], list(program.setup.seats.names)):
+        raise UserError(
+            f"the games in progress were begun with {', '.join(begun)} at the seats: resume with the same bots in the "
+            "same order (weights may change), or start a new run with train.from_run."
+        )
+    # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
+    return program.restored(program.with_hyper(state))
 
 
 def first_state(program: Program, origin: Origin) -> TrainState:

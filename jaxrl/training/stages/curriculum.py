@@ -24,11 +24,18 @@ from jaxrl.config.curriculum import Until
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
 from jaxrl.players.player import Player
-from jaxrl.runs.checkpoints.checkpoint import Snapshot
+from jaxrl.runs.checkpoints.checkpoint import (
+    CheckpointStore,
+    Snapshot,
+    check_fits,
+    check_stamp,
+    unreadable_is_damaged,
+)
+from jaxrl.runs.directory import make_stamp, stage_number
 from jaxrl.runs.metric_log import Window
-from jaxrl.training.evaluation import Evaluated
-from jaxrl.training.stages.stage_setup import StageParts, Stages, make_parts
+from jaxrl.training.stages.stage_setup import Stages, StageSetup, make_stage
 from jaxrl.training.state import HostState
+from jaxrl.training.strength.evaluation import Evaluated
 from jaxrl_envs.shared.errors import UserError
 
 Results = list[tuple[float, int]]  # of evaluations: a win rate, and the games that it is of
@@ -48,7 +55,14 @@ class Standing:
 class Course:
     """The way of one training through its stages. Without a curriculum there is one, and nothing to tell."""
 
-    def __init__(self, stages: Stages, number: int, update: int, record: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        stages: Stages,
+        number: int,
+        update: int,
+        record: Mapping[str, Any] | None = None,
+        setups: dict[int, StageSetup] | None = None,
+    ):
         """Goes on where a checkpoint stands.
 
         Args:
@@ -56,39 +70,39 @@ class Course:
           number: of the stage.
           update: updates done.
           record: of `Course.record`; nothing at the beginning.
+          setups: those that are made already, by the number of their stage.
 
         Raises:
           TypeError: the record has unknown keys.
         """
         self.stages, self.number = stages, number
-        self.headline = {"stage": "curriculum/stage"} if self.stage.name else {}  # of the progress line
         self.standing = Standing(**record) if record else Standing(self.stage.name, update)
-        self._made: dict[int, StageParts] = {}
+        self._made = {} if setups is None else setups
 
     @property
     def stage(self) -> Stage:
         """Where the training is."""
         return self.stages[self.number][0]
 
-    def parts(self, number: int) -> StageParts:
-        """Of a stage: what was compiled for it stays for when the training comes back.
+    def setup(self, number: int) -> StageSetup:
+        """The set-up of a stage: what was compiled for it stays for when the training comes back.
 
         Raises:
-          UserError: see `make_parts`.
+          UserError: see `make_stage`.
         """
         if number not in self._made:
-            self._made[number] = make_parts(*self.stages[number])
+            self._made[number] = make_stage(*self.stages[number])
         return self._made[number]
 
     def check(self) -> None:
-        """Makes the parts of all stages: what is wrong with a late one is said before hours of training.
+        """Makes the set-up of all stages: what is wrong with a late one is said before hours of training.
 
         Raises:
-          UserError: see `make_parts`.
+          UserError: see `make_stage`.
         """
         for number, (stage, _) in enumerate(self.stages):
             try:
-                self.parts(number)
+                self.setup(number)
             except UserError as error:
                 raise UserError(f"{stage}: {error}" if stage.name else str(error)) from error
 
@@ -105,7 +119,7 @@ class Course:
     def evaluated(self, here: Evaluated, players: Sequence[Player]) -> dict[str, float]:
         """Takes in an evaluation of the players in the stage, and plays one in `watched` if there is one; returns
         metrics for the logs."""
-        return self.take(here, self.parts(self.number - 1).evaluation(players) if self.watched else None)
+        return self.take(here, self.setup(self.number - 1).evaluation(players) if self.watched else None)
 
     def take(self, here: Evaluated, before: Evaluated | None = None) -> dict[str, float]:
         """Takes in evaluations in the stage, and in `watched`; returns metrics for the logs."""
@@ -160,17 +174,49 @@ class Course:
         self.number, self.standing = number, Standing(name, update, won)
 
 
-def remembered(snapshot: Snapshot | None, stages: Stages, number: int, update: int) -> tuple[HostState, Window, Course]:
-    """What the host remembers of a training after `update` updates, from the checkpoint's record if there is one.
+def newest_checkpoint(store: CheckpointStore, stages: Stages, setups: dict[int, StageSetup]) -> Snapshot:
+    """The newest intact checkpoint of a training that goes on. Before its arrays are read, their shapes and types are
+    compared with what the stage that it is in makes.
+
+    Args:
+      store: of the run.
+      stages: of the training, with their games.
+      setups: takes the set-ups of all stages.
+
+    Raises:
+      UserError: as `CheckpointStore.newest` and `make_stage`, or it is of another game, network or size.
+    """
+    course = Course(stages, 0, 0, setups=setups)
+    course.check()
+
+    def check(meta: dict[str, Any]) -> None:
+        number = stage_number([stage for stage, _ in stages], meta["host"])
+        stamp, program = make_stamp(stages[number][0].config, stages[number][1].training), course.setup(number).program
+        state = program.abstract_state
+        with unreadable_is_damaged():
+            check_stamp(meta, stamp)
+            check_fits(meta["leaves"], state)
+
+    return store.newest(quarantine=True, check=check)
+
+
+def remembered(
+    snapshot: Snapshot | None, stages: Stages, number: int, update: int, setups: dict[int, StageSetup]
+) -> tuple[HostState, Window, Course]:
+    """What the host remembers of a training after `update` updates, from the checkpoint's record if there is one;
+    `setups` as of `Course`.
 
     Raises:
       UserError: the record has unknown keys.
     """
-    host = HostState(best_by=stages[number][0].config.evaluate.best_by)
+    best_by = stages[number][0].config.evaluate.best_by
+    host = HostState(best_by=best_by)
     try:
         if snapshot is not None:
             host = HostState(**snapshot.meta["host"])
-        return host, Window(**host.window), Course(stages, number, update, host.curriculum)
+        if host.best_by != best_by:  # scores of two kinds cannot be compared
+            host.best_by, host.best_score = best_by, None
+        return host, Window(**host.window), Course(stages, number, update, host.curriculum, setups)
     except TypeError as error:
         raise UserError(
             f"the record of checkpoint {update} holds what this jaxrl does not know ({error}): use the version that "

@@ -4,7 +4,7 @@ one; one with several makes each when it comes to it."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -12,43 +12,40 @@ import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config, Stage
-from jaxrl.games import GameForms
-from jaxrl.league.pool import PoolState, controller_names
+from jaxrl.games import GameForms, Stages
+from jaxrl.league.pool import PoolState
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.remote import is_remote
 from jaxrl.players.player import Player
 from jaxrl.runs import distributed
-from jaxrl.runs.directory import each_seed
+from jaxrl.runs.directory import each_seed, seed_names
 from jaxrl.search.searchers import scripted_player
 from jaxrl.training import memory_budget
-from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.exploit.best_response import Exploiter
 from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl.training.stages.continuation import derived_seed
 from jaxrl.training.state import TrainState
+from jaxrl.training.strength.evaluation import TrainingEvaluation
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
-Stages = Sequence[tuple[Stage, GameForms]]
 
-
-class StageParts(NamedTuple):
+class StageSetup(NamedTuple):
     """All that a training needs in one stage. Nothing of it is compiled before it is used."""
 
     config: Config
     env: Env  # as it is trained on
     evaluation_env: Env
     program: Program
-    controllers: list[str]  # who may hold a seat
     player: Player  # the policy; its parameters come with each match
-    opponents: list[Player]  # of evaluations
     evaluation: TrainingEvaluation
     exploiter: Exploiter | None
+    headline: Mapping[str, str]  # what the progress line shows, label -> tag
 
 
-def make_parts(stage: Stage, games: GameForms) -> StageParts:
+def make_stage(stage: Stage, games: GameForms) -> StageSetup:
     """The parts of a stage.
 
     Raises:
@@ -58,20 +55,35 @@ def make_parts(stage: Stage, games: GameForms) -> StageParts:
     if is_remote(table):  # not when the first evaluation is due
         table.game.ready()  # type: ignore[attr-defined]  # a HostEnv
     program = make_program(config, env)
-    memory_budget.check_state(config, program)
-    player = trained_player(config, table, config.run.name, None, greedy=config.evaluate.greedy)
-    opponents = [scripted_player(table, name) for name in opponent_names(config, table)]
-    return StageParts(
+    memory_budget.check_state(program)
+    player, evaluation = make_evaluation(config, table)
+    headline = {"stage": "curriculum/stage"} if stage.name else {}
+    # Where only the learner plays, its returns may add up to 0.
+    wins = env.num_sides > 1 and config.train.evaluate_every
+    headline |= {"win rate": "eval/mean_win_rate"} if wins else {"return": "rollout/ep_rew_mean"}
+    return StageSetup(
         config=config,
         env=env,
         evaluation_env=table,
         program=program,
-        controllers=list(controller_names(config, env)),
         player=player,
-        opponents=opponents,
-        evaluation=TrainingEvaluation(config, table, player, opponents),
+        evaluation=evaluation,
         exploiter=Exploiter(config, env, table) if config.exploit.every else None,
+        headline=headline | dict(program.algorithm.headline),
     )
+
+
+def make_evaluation(config: Config, table: Env) -> tuple[Player, TrainingEvaluation]:
+    """The policy without parameters, and its evaluations during training; `table` is the game as it is evaluated."""
+    player = trained_player(config, table, config.run.name, None, greedy=config.evaluate.greedy)
+    opponents = [scripted_player(table, name) for name in opponent_names(config, table)]
+    return player, TrainingEvaluation(config, table, player, opponents)
+
+
+def policies(player: Player, name: str, params: Any, seeds: int) -> list[Player]:
+    """The policy of each seed, by its name, from a run's `name` and parameters."""
+    each = zip(seed_names(name, seeds), each_seed(params, seeds), strict=True)
+    return [player.named(own, of_seed) for own, of_seed in each]
 
 
 def check_learners(stages: Stages) -> None:

@@ -21,7 +21,7 @@ from jaxrl_envs.shared.errors import UserError
 
 NETWORKS = {
     "transformer": NetworkConfig(kind="transformer", transformer=TransformerConfig(dim=8, heads=2, layers=1)),
-    "candidates": NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=8, layers=1, attention=1, heads=2)),
+    "candidates": NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=8, layers=1, attention=1)),
 }
 
 

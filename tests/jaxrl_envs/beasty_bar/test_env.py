@@ -261,3 +261,20 @@ def test_the_starting_seat_can_be_fixed() -> None:
     keys = jax.random.split(jax.random.key(0), 40)
     starters = {start: jax.jit(jax.vmap(BeastyBar(start=start).init))(keys).current_player for start in (1, -1)}
     assert starters[1].tolist() == [1] * 40 and 5 < int(starters[-1].sum()) < 35
+
+
+def test_the_game_after_an_illegal_action_is_dealt_in_full() -> None:
+    env = BeastyBar()
+
+    def cut(key):
+        after = env.step(env.init(key), jnp.int32(-1), key)
+        return after, env.reset(after, key)
+
+    after, fresh = jax.jit(jax.vmap(cut))(jax.random.split(jax.random.key(3), 256))
+    assert np.all(after.illegal_action) and not np.any(fresh.illegal_action | fresh.terminated)
+    for seat, deck in enumerate((fresh.game.deck0, fresh.game.deck1)):
+        hands = np.asarray(fresh.game.hands)[:, None] >> (12 * seat + np.arange(12)) & 1
+        decks = np.asarray(deck)[:, None] >> 4 * np.arange(8, dtype=np.uint32) & 15
+        both = [sorted([*np.flatnonzero(hand), *below]) for hand, below in zip(hands, decks, strict=True)]
+        assert both == [list(range(12))] * len(both)
+        assert len(np.unique(decks, axis=0)) > 100  # not always the same cards

@@ -25,7 +25,7 @@ from jaxrl.players.player import Player, bot_player
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
-from jaxrl.training.evaluation import TrainingEvaluation
+from jaxrl.training.strength.evaluation import TrainingEvaluation
 from jaxrl_envs import conformance
 from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.shared import prng
@@ -221,7 +221,7 @@ def test_training_learns_to_signal():
         clip=0.2,
         gamma=0.2,  # a word is answered before the next one
         learning_rate=Schedule("constant", 3e-3),
-        entropy_coef=Schedule("linear", 0.02, 0.0),
+        entropy_coef=Schedule("linear", 0.05, 0.0),
     )
     config = dataclasses.replace(config, league=dataclasses.replace(LEAGUE, opponents=("self", "random")))
     _, state, metrics = train(env, config, 3)

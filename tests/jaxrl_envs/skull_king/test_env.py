@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxrl_envs.shared.card_beliefs import draw, uniform
+from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import cards, history, observe
 from jaxrl_envs.skull_king.env import SkullKing
 from tests.jaxrl_envs.skull_king.referee import skull_king as referee
@@ -36,7 +37,12 @@ def played(table: tuple[int, int, int]):
     all seats remember and cannot see before it."""
     n, expansion, abilities = table
     env = SkullKing(
-        players=n, expansion=bool(expansion), abilities=bool(abilities), reward="points_dense", history=True
+        players=n,
+        expansion=bool(expansion),
+        abilities=bool(abilities),
+        reward="points_dense",
+        history=True,
+        by_round=True,
     )
     records = recorded(table)
     length = max(len(actions(record)) for record in records)
@@ -265,3 +271,33 @@ def test_returns_at_the_end() -> None:
     exact = [[sum(r["exact"][s] for r in record["rounds"]) / 10 for s in range(4)] for record in recorded(table)]
     np.testing.assert_allclose(stats["exact_bids"], exact, atol=1e-6)
     np.testing.assert_array_equal(stats["points"], [record["final"] for record in recorded(table)])
+    for n in range(10):
+        rounds = [record["rounds"][n] for record in recorded(table)]
+        errors = [np.abs(np.subtract(entry["eff"], entry["won"])) for entry in rounds]
+        np.testing.assert_array_equal(stats[f"points_round_{n + 1}"], [entry["scores"] for entry in rounds])
+        np.testing.assert_array_equal(stats[f"bid_error_round_{n + 1}"], errors)
+    with pytest.raises(UserError, match="whole games"):
+        SkullKing(episode="round", by_round=True)
+
+
+@pytest.mark.parametrize(("players", "expansion"), [(2, True), (4, True), (7, False), (8, True)])
+def test_the_game_after_an_illegal_action_is_dealt_in_full(players: int, expansion: bool) -> None:
+    env = SkullKing(players=players, expansion=expansion, episode="round")
+    keys = jax.random.split(jax.random.key(3), 256)
+
+    def cut(key):
+        after = env.step(env.init(key), jnp.int32(99), key)
+        return after, env.reset(after, key)
+
+    after, fresh = jax.jit(jax.vmap(cut))(keys)
+    assert np.all(after.illegal_action) and not np.any(fresh.illegal_action | fresh.terminated)
+    number, hands = np.asarray(fresh.game.number), fresh.game.round.hands
+    sets = np.stack([jax.vmap(lambda hands, s=seat: hands.of(jnp.int32(s)).bits())(hands) for seat in range(players)])
+    assert set(number) == set(range(1, 11))
+    np.testing.assert_array_equal(sets.sum(axis=2), np.minimum(number, env.setup.max_hand) * np.ones((players, 1)))
+    top = np.asarray(jax.vmap(lambda cards: cards.bits())(fresh.game.round.top))
+    left = env.setup.deck_size - players * np.minimum(number, env.setup.max_hand)
+    np.testing.assert_array_equal(top.sum(axis=1), np.minimum(2, left))
+    together = sets.sum(axis=0) + top
+    assert together.max() == 1 and not together[:, ~np.isin(np.arange(96), cards.SLOTS[: env.setup.deck_size])].any()
+    assert len(np.unique(sets[0], axis=0)) > 150  # not always the same cards

@@ -12,7 +12,7 @@ from jaxrl_envs.contract.registry import make
 from jaxrl_envs.shared import prng
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
-from jaxrl_envs.skull_king.display.position import field
+from jaxrl_envs.skull_king.display.position import field, full_trick
 from jaxrl_envs.skull_king.trick import Trick
 
 SEATS = 3
@@ -84,6 +84,20 @@ def test_bids_are_told_when_all_are_made(game):
             mine = f"You bid {action}." if seat == actor else f"Seat {actor} has bid."
             bids = " ".join(str(field(after.game.round.bids, s)) for s in range(SEATS))
             assert told == mine + (f" All bids, from seat 0: {bids}." if last else "")
+
+
+def test_the_full_trick_is_drawn_before_it_is_taken_with_its_winner(game):
+    env, steps = game
+    for before, action, after in steps[:60]:
+        drawn = env.settled_svg(before, action, after, 0)
+        complete = int(before.game.phase) == rules.PLAY and int(before.game.round.trick.size) == SEATS - 1
+        assert bool(drawn) == complete
+        if complete:
+            table = full_trick(env, before, action, 0)
+            assert len(table.plays) == SEATS and [seat.hand is None for seat in table.seats] == [False, True, True]
+            assert table.plays[-1] == (int(before.game.actor), table.seats[int(before.game.actor)].play)
+            assert ("no seat wins this trick" if table.winner is None else "the trick") in drawn
+            assert drawn.count('height="104"') == (table.winner is not None), "the winner's card glows"
 
 
 def test_the_card_that_completes_a_trick_and_its_winner(game):

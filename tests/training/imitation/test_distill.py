@@ -12,7 +12,7 @@ import pytest
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.matches.search_options import other_scale, warn_of_scale
+from jaxrl.matches.evaluate_search import other_scale, warn_of_scale
 from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
@@ -21,7 +21,7 @@ from jaxrl.runs.directory import find_run, load_run, read_checkpoint
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
-from jaxrl.training.imitation.distillation import Lessons, collect_games, make_learner
+from jaxrl.training.imitation.distillation import LabelledDecisions, collect_games, make_learner
 from tests.support.games import TicTacToe
 
 pytestmark = pytest.mark.thorough
@@ -45,19 +45,19 @@ def test_a_network_that_remembers_is_taught_whole_games_in_order():
     search = make_search(env, SearchSettings(simulations=8, particles=0), own=own, guide=guide)
     collect = collect_games(env, search, bot_player(env, "random"), games=16, steps=12, in_order=True)
     found = jax.jit(collect, compiler_options=xla.plain_options())(SearchParams(params), None, jax.random.key(1))
-    lessons, taught = found.lessons, np.asarray(found.lessons.weight) > 0
-    assert lessons.mask.shape == (16, 12, 9) and taught[:, :2].all() and not taught[:, 5:].any()
-    stones = np.asarray(lessons.observation).reshape(16, 12, -1).sum(axis=-1)
+    decisions, taught = found.decisions, np.asarray(found.decisions.weight) > 0
+    assert decisions.mask.shape == (16, 12, 9) and taught[:, :2].all() and not taught[:, 5:].any()
+    stones = np.asarray(decisions.observation).reshape(16, 12, -1).sum(axis=-1)
     np.testing.assert_array_equal(np.diff(stones, axis=1)[taught[:, 1:]], 2)
-    ends = np.broadcast_to(lessons.value[:, :1], taught.shape)  # only the last step pays
-    np.testing.assert_allclose(lessons.value[taught], ends[taught])
+    ends = np.broadcast_to(decisions.value[:, :1], taught.shape)  # only the last step pays
+    np.testing.assert_allclose(decisions.value[taught], ends[taught])
 
 
 def test_only_a_network_that_remembers_learns_what_depends_on_the_number_of_the_decision():
     """All observations are alike, the third of five decisions is another one: not to know it costs 0.5 nats or more."""
     env, shape = TicTacToe(), (16, 8)
     state, number = env.init(jax.random.key(1)), jnp.arange(8)
-    lessons = Lessons(
+    decisions = LabelledDecisions(
         observation=jnp.broadcast_to(state.observation, (*shape, *state.observation.shape)),
         mask=jnp.ones((*shape, 9), bool),
         policy=jnp.broadcast_to(jax.nn.one_hot(jnp.where(number == 2, 4, 8), 9), (*shape, 9)),
@@ -66,8 +66,8 @@ def test_only_a_network_that_remembers_learns_what_depends_on_the_number_of_the_
     )
     gaps = []
     for config, given in (
-        (RECURRENT, lessons),
-        (NetworkConfig(hidden=(16,)), jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), lessons)),
+        (RECURRENT, decisions),
+        (NetworkConfig(hidden=(16,)), jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), decisions)),
     ):
         network = make_network(config, env)
         params = network.init(jax.random.key(0))
@@ -92,7 +92,7 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
     params = network.init(jax.random.key(0))
     states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 32))
     best = jnp.arange(32) % 2 * 4  # nothing in the observation tells these decisions apart: half 0, half 4
-    lessons = Lessons(
+    decisions = LabelledDecisions(
         observation=states.observation,
         mask=states.legal_action_mask,
         policy=jax.nn.one_hot(jnp.where(jnp.arange(32) < 16, best, 8), 9),
@@ -100,31 +100,31 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
         weight=(jnp.arange(32) < 16).astype(jnp.float32),
     )
     learn = jax.jit(make_learner(network, epochs=400, minibatch=32, learning_rate=0.02, value_coef=0.5))
-    params, _, losses = learn(params, optimizer.init(params), lessons, jax.random.key(2))
+    params, _, losses = learn(params, optimizer.init(params), decisions, jax.random.key(2))
     _, logits, value = network.evaluate(params, (), states.observation[0], states.legal_action_mask[0])
     policy = jax.nn.softmax(mask_logits(logits, states.legal_action_mask[0]))
     np.testing.assert_allclose(policy[jnp.array([0, 4, 8])], [0.5, 0.5, 0.0], atol=0.05)
     assert abs(float(value) - 0.5) < 0.05
-    assert abs(float(losses.policy) - np.log(2)) < 0.05  # each lesson is sure of itself, together they are not
+    assert abs(float(losses.policy) - np.log(2)) < 0.05  # each decision is sure of itself, together they are not
 
 
 def test_minibatches_are_full_of_lessons():
-    """Decisions without a lesson change nothing, also not through the optimizer's momentum."""
+    """Decisions without a decision change nothing, also not through the optimizer's momentum."""
     env = TicTacToe()
     network = make_network(NetworkConfig(hidden=(8,)), env)
     params = network.init(jax.random.key(0))
     states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 32))
     taught = jnp.arange(32) % 2
-    lessons = Lessons(
+    decisions = LabelledDecisions(
         observation=states.observation,
         mask=states.legal_action_mask,
         policy=jax.nn.one_hot(jnp.arange(32) % 9, 9),
         value=jnp.arange(32) / 32,
         weight=taught.astype(jnp.float32),
     )
-    only = jax.tree.map(lambda leaf: leaf[taught == 1], lessons)
+    only = jax.tree.map(lambda leaf: leaf[taught == 1], decisions)
     learn = jax.jit(make_learner(network, epochs=3, minibatch=16, learning_rate=0.01, value_coef=0.5))
-    after, expected = (learn(params, optimizer.init(params), given, jax.random.key(2)) for given in (lessons, only))
+    after, expected = (learn(params, optimizer.init(params), given, jax.random.key(2)) for given in (decisions, only))
     for left, right in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
 

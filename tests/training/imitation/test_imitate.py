@@ -276,7 +276,7 @@ def test_other_games_are_reported_on_alone_and_games_are_limited_and_weighed(tau
     game = ShownGame()
     sources = [demonstrations.source_of(game, f"{one}{part}") for part in ("@50x0.25", "@x2", "@7", "")]
     assert [(each.most, each.weight) for each in sources] == [(50, 0.25), (0, 2.0), (7, 1.0), (0, 1.0)]
-    books = demonstrations.Divided(game, 1.0, False, 0.2, 0)
+    books = demonstrations.DemonstrationSplit(game, 1.0, False, 0.2, 0)
     first = demonstrations.read(game, sources[:1])
     books.add(first)
     found = demonstrations.Found(known=books.known)

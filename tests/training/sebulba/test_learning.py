@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from jaxrl import cli
+from jaxrl.games import make_stages
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
@@ -83,10 +84,9 @@ def train(home, name: str, *overrides: str) -> int:
 
 @pytest.mark.thorough
 def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
-    """Evaluations feed the pool, the best checkpoint is kept, best responses join the pool, a new run goes on."""
+    """The best checkpoint is kept, best responses join the pool, a new run goes on."""
     overrides = [
         "train.evaluate_every=4",
-        "league.update_from=evaluation",
         "exploit.every=6",
         "exploit.updates=2",
     ]
@@ -128,7 +128,7 @@ def test_a_continued_run_begins_with_the_parameters_of_the_other_one(home):
     config = configs.load(
         home / "tiny.yaml", ["run.name=third", "train.from_run=first", f"train.total_steps={99 * 64}"]
     )
-    trainer = Trainer(config, runs.new_run(config), resume=False)
+    trainer = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
     trainer.close()
     saved = runs.RunDirectory(home / "runs" / "first").checkpoints().newest().meta["params_hash"]
     assert checkpoint.params_hash(trainer.params) == saved

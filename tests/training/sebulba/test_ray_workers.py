@@ -37,7 +37,6 @@ BATTLE: dict[str, Any] = {
     "sebulba": {"threads": 1},
     "train": {"num_envs": 16, "num_steps": 32, "total_steps": 16384, "updates_per_call": 2, "evaluate_every": 0},
     "evaluate": {"deals": 2, "opponents": ["random"]},
-    "fleet": {"patience": 60},
 }
 
 

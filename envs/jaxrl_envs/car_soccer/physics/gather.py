@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxrl_envs.shared.fused.kernel import inside_kernel
+
 CHUNK = 128  # lanes that are worked on together
 
 
@@ -20,6 +22,8 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
       work: lanes [..., m] -> f32[..., m]; lanes that are in no group may be among them.
       otherwise: a pytree of f32[..., n].
     """
+    if inside_kernel():  # these lanes are of one arena
+        return _one_by_one(groups.any(0), lanes, work, otherwise)
     number = groups.shape[-1]
     chunk = min(chunk, number)
     rank = jnp.cumsum(groups.reshape(-1).astype(jnp.int32))  # of the lanes that count, from one
@@ -50,3 +54,17 @@ def _lanes_of_rank(rank: jax.Array, wanted: jax.Array) -> jax.Array:
         smaller = rank.at[jnp.minimum(further, number) - 1].get(mode="promise_in_bounds") < wanted
         index = jnp.where((further <= number) & smaller, further, index)
     return jnp.minimum(index, number - 1)
+
+
+def _one_by_one(needs: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwise: Any) -> Any:
+    """`gathered` with a chunk of one lane; bool[n]: which need the work."""
+    number = jnp.arange(needs.shape[0])
+
+    def one(carry):
+        left, found = carry
+        index = jnp.argmax(left)
+        here = number == index
+        new = work(jax.tree.map(lambda leaf: leaf[..., index][..., None], lanes))
+        return left & ~here, jax.tree.map(lambda new, old: jnp.where(here, new, old), new, found)
+
+    return jax.lax.while_loop(lambda carry: carry[0].any(), one, (needs, otherwise))[1]

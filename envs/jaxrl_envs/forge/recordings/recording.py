@@ -21,6 +21,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import logging
 import lzma
 import os
 import re
@@ -35,6 +36,7 @@ from jaxrl_envs.forge.wire import link
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
+LOG = logging.getLogger("jaxrl.forge")
 VERSION = 1
 HEADER = f"# jaxrl forge conversation {VERSION} "
 SUFFIXES = (".forge.gz", ".forge.xz")
@@ -289,7 +291,8 @@ def read(path: str | Path) -> Iterator[Conversation]:
     """The conversations of a file, one by one; that of a game that was not played to its end is incomplete.
 
     Raises:
-      UserError: the file cannot be read, or is no recording.
+      UserError: the file cannot be read, is damaged or is no recording; not before the damage is reached, so games that
+        were given back before may be altered too.
     """
     meta: dict[str, Any] | None = None
     lines: list[bytes] = []
@@ -342,7 +345,7 @@ def _meta(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file as far as it can be read; the rest of a damaged one is dropped."""
+    """The whole lines of a file as far as it goes. Raises UserError: it is damaged."""
     try:
         with files.opened(path) as raw:
             rest = b""
@@ -356,7 +359,11 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Decompresses a file in blocks, up to the place where it breaks off or is damaged."""
+    """Decompresses a file in blocks, up to the place where it breaks off.
+
+    Raises:
+      UserError: it is damaged: a checksum may speak of any block before.
+    """
     begin, size = raw.read(6), 0
     raw.seek(0)
     if len(begin) < 6:
@@ -365,10 +372,12 @@ def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
         while True:
             try:
                 block = file.read1(BLOCK)
-            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-                if size or isinstance(error, EOFError):
-                    return
-                raise UserError(f"cannot read {path}: it is neither gzip nor xz ({error}).") from None
+            except EOFError:
+                LOG.warning("%s breaks off: no checksum covers its last games.", path)
+                return
+            except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+                what = f"is damaged within its first {size + BLOCK:,} bytes" if size else "is neither gzip nor xz"
+                raise UserError(f"cannot read {path}: it {what} ({error}).") from None
             if not block:
                 return
             size += len(block)

@@ -216,6 +216,8 @@ def _middle(table: SkullKingPosition) -> str:
         third = f"follow {c.SUIT_NAMES[table.follow]}"
     if table.plays and table.winner is None:
         third = "no seat wins this trick"
+    elif table.winner is not None and len(table.plays) == len(table.seats):
+        third = f"{_name(table, table.winner)} win{'s' * (table.winner != table.observer)} the trick"
     lines.append(_text(x, y + 28, third, 15, GOLD))
     if table.actor is not None and table.phase != rules.PLAY:
         lines.append(_text(x, y + 48, f"{_name(table, table.actor)} to {PHASES[table.phase]}", 14, PALE))

@@ -98,6 +98,29 @@ def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
     )
 
 
+def full_trick(env, before: State, action: int, observer: int | None = None) -> SkullKingPosition | None:
+    """The table with the trick that `action` completes, before it is taken; None if it completes none."""
+    r = before.game.round  # type: ignore[attr-defined]
+    if int(before.game.phase) != rules.PLAY or int(r.trick.size) != env.num_players - 1:  # type: ignore[attr-defined]
+        return None
+    pirate = action == rules.PLAY_TIGRESS_PIRATE
+    play = c.TIGRESS_PIRATE if pirate else action - rules.FIRST_PLAY
+    card, table = c.TIGRESS if pirate else play, look(env, before, observer)
+    actor = int(before.game.actor)  # type: ignore[attr-defined]
+    winner = int(resolve(r.trick.add(jnp.int32(actor), jnp.int32(play)), r.leader).winner)
+    seats, own = list(table.seats), table.seats[actor]
+    hand = own.hand and tuple(each for each in own.hand if each != card)
+    seats[actor] = own._replace(play=play, hand=hand, hand_size=own.hand_size - 1)
+    return table._replace(
+        seats=tuple(seats),
+        actor=None,
+        legal=frozenset(),
+        follow=None,
+        free=False,
+        winner=winner if winner >= 0 else None,
+    )
+
+
 def _cards(cards: CardSet) -> list[int]:
     """Card ids in order."""
     words = [int(word) for word in cards.words]

@@ -28,6 +28,7 @@ _ALONE = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it would report to its makers
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # its name for: listen on 127.0.0.1 alone, on any system
 }
+PATIENCE = 120.0  # seconds beyond sebulba.timeout, in which a worker starts, or Ray finds a place for it
 TRIES = 5  # how often in a row a worker may be lost before the run stops
 
 
@@ -103,20 +104,18 @@ class RayWorker:
     """An `EngineWorker` in a process of the cluster."""
 
     def __init__(self, config: Config, blocks: Sequence[EngineBlock]):
-        """Asks for one; Ray starts it where `fleet.cpus` and `fleet.memory` are free, and again when it is lost."""
+        """Asks for one; Ray starts it where `fleet.cpus` are free, and again when it is lost."""
         import ray
 
         fleet = config.fleet
-        self._ray, self._patience, self._timeout = ray, fleet.patience, config.sebulba.timeout
+        self._ray, self._timeout = ray, config.sebulba.timeout
         self._cpus, self._heard = fleet.cpus, False
-        room = {"memory": int(fleet.memory * 2**30)} if fleet.memory else {}
         make = ray.remote(EngineWorker).options(
             num_cpus=fleet.cpus,
             max_restarts=-1,
             max_task_retries=-1,  # Ray waits for the new one, which then says that it knows nothing of its games
             max_concurrency=len(blocks),
             scheduling_strategy="SPREAD",
-            **room,
         )
         self._actor = make.remote(functools.partial(game_of, configs.to_dict(config)), list(blocks))
 
@@ -125,13 +124,13 @@ class RayWorker:
         return self._actor.obey.remote(block, number, list(orders))
 
     def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
-        """See `Worker.answer`; one that says nothing for `fleet.patience` seconds more than its engine may take is
+        """See `Worker.answer`; one that says nothing for `PATIENCE` seconds more than its engine may take is
         ended and counts as lost.
 
         Raises:
           UserError: there is no room for it in the cluster, or it cannot start.
         """
-        errors, patience = self._ray.exceptions, self._patience + orders * self._timeout
+        errors, patience = self._ray.exceptions, PATIENCE + orders * self._timeout
         try:
             found: Answer | Strange | Failure = self._ray.get(asked, timeout=patience)
             self._heard = True

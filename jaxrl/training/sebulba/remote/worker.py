@@ -59,12 +59,14 @@ class Save(NamedTuple):
     """The states of all games are returned."""
 
 
+ENDED = ("final_observation", "stats")  # mean something where a game ended
 Order = Begin | Load | Restart | Send | Save
 
 
 class Answer(NamedTuple):
     """The result of the last order for a block."""
 
+    next: int  # number of the order that follows
     rows: dict[str, np.ndarray]  # of `Buffers` by name; those of ended games only if one has ended
     controllers: np.ndarray  # i8[n, P], of the running games
     length: np.ndarray  # i32[n]
@@ -82,9 +84,6 @@ class Failure(NamedTuple):
     game: int  # within the block
     message: str
     hung: bool
-
-
-ENDED = ("final_observation", "stats")  # mean something where a game ended
 
 
 class EngineWorker:
@@ -130,7 +129,9 @@ class EngineWorker:
             except EngineError as error:
                 return Failure(error.game, str(error).partition(": ")[2], isinstance(error, HungEngine))
             busy = int(pool.busy_ns.sum()) - busy
-            return Answer(_told(rows), np.array(pool.controllers), np.array(pool.length), states, busy)
+            return Answer(
+                self._next[block], _told(rows), np.array(pool.controllers), np.array(pool.length), states, busy
+            )
 
     def close(self) -> None:
         """Ends the engine threads."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.training.sebulba.remote.worker import (
+    ENDED,
     Answer,
     Begin,
     Failure,
@@ -25,7 +26,7 @@ from jaxrl.training.sebulba.remote.worker import (
     Send,
     Strange,
 )
-from jaxrl_envs.host.game import Buffers, EngineError, HostGame, HungEngine, IllegalAction
+from jaxrl_envs.host.game import FIELDS, FINITE, Buffers, EngineError, HostGame, HungEngine, IllegalAction, shapes
 
 
 class Lost(Exception):
@@ -98,7 +99,7 @@ class WorkerPool:
         self.groups, self.threads = groups, [None] * threads
         self.controllers = np.full((share, game.num_players), -1, np.int8)
         self.next_controllers, self.length = self.controllers.copy(), np.zeros(share, np.int32)
-        self._workers, self._tries, self._simultaneous = workers, tries, game.simultaneous
+        self._workers, self._tries, self._game = workers, tries, game
         self._tallies, self._closed = [_Tally() for _ in workers], False
         size, part = share // groups, share // groups // len(workers)
 
@@ -260,6 +261,8 @@ class WorkerPool:
         if isinstance(answer, Failure):
             kind = HungEngine if answer.hung else EngineError
             raise kind(part.lanes.start + answer.game, answer.message)
+        if wrong := unsound(answer, part.number, self._game, part.lanes.stop - part.lanes.start):
+            raise EngineError(part.lanes.start, f"its worker has answered {wrong}")
         part.mask = answer.rows["legal_action_mask"]
         self.controllers[part.lanes], self.length[part.lanes] = answer.controllers, answer.length
         part.tally.busy_ns += answer.busy_ns
@@ -271,9 +274,51 @@ class WorkerPool:
         clipped = np.clip(actions, 0, part.mask.shape[-1] - 1)
         legal = np.take_along_axis(part.mask, clipped[..., None], axis=-1)[..., 0] & (actions < part.mask.shape[-1])
         outside = np.ones(legal.shape, bool)
-        if self._simultaneous:
+        if self._game.simultaneous:
             outside = self.controllers[part.lanes] < 0  # what is answered for others is not looked at
         wrong = np.argwhere(~legal & (actions >= 0) & outside)
         if len(wrong):
             game, *seat = (int(each) for each in wrong[0])
             raise IllegalAction(part.lanes.start + game, int(actions[tuple(wrong[0])]), seat[0] if seat else None)
+
+
+def unsound(answer: Answer, number: int, game: HostGame, games: int) -> str:
+    """Says what is wrong with an answer, "" if nothing is: the learner gets arrays of the right shapes and kinds,
+    finite where they must be, and of the orders that stand.
+
+    Args:
+      answer: of a worker.
+      number: of the order that follows.
+      game: that is played.
+      games: of the block.
+    """
+    if answer.next != number:
+        return f"up to order {answer.next}, not {number}"
+    forms = shapes(game, games) | {"states": ((games, game.state_bytes), np.dtype(np.uint8))}
+    given = [*answer.rows.items(), ("controllers", answer.controllers), ("length", answer.length)]
+    for name, array in given if answer.states is None else [*given, ("states", answer.states)]:
+        shape, dtype = forms.get(name, ((), np.void))
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+            return f"with {name} that is not {np.dtype(dtype).name}{list(shape)}"
+        if name in FINITE and not np.isfinite(array).all():
+            return f"with {name} that is not finite"
+    over = bool(np.any(answer.rows.get("terminated", True)) or np.any(answer.rows.get("truncated", True)))
+    if missing := [name for name in FIELDS if name not in answer.rows and (over or name not in ENDED)]:
+        return f"without {missing[0]}"
+    return _out_of_range(answer, game)
+
+
+def _out_of_range(answer: Answer, game: HostGame) -> str:
+    """As `unsound`, of seats, actions, holders, lengths and masks."""
+    rows = answer.rows
+    ranges = {
+        "current_player": (rows["current_player"], 0, game.num_players),
+        "final_player": (rows["final_player"], -1, game.num_players),
+        "action": (rows["action"], -1, game.num_actions + game.delegated),
+        "controllers": (np.stack([rows["controllers"], answer.controllers]), -1, len(game.bots)),
+        "length": (np.stack([rows["length"], answer.length]), 0, np.iinfo(np.int32).max),
+    }
+    for name, (values, low, high) in ranges.items():
+        if ((values < low) | (values >= high)).any():
+            return f"with {name} that is not from {low} to {high - 1}"
+    return "" if rows["legal_action_mask"].any(axis=-1).all() else "with a legal_action_mask that allows nothing"

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxrl_envs.car_soccer.physics.vector import Vec, corner_along, where
+from jaxrl_envs.shared.fused.kernel import inside_kernel
 
 CLOSE = 0.25  # uu^2; a point this near has hit, a corner this near to another is the same
 FLAT = 12.5  # uu^3, six times the volume of four corners that are taken for three
@@ -39,7 +40,7 @@ def cast_few(place: Vec, way: Vec, half: Size) -> tuple[jax.Array, Vec]:
     over = [jnp.abs(start + 0.5 * step) - 0.5 * jnp.abs(step) - side for start, step, side in parts]
     near = (over[0] < SLACK) & (over[1] < SLACK) & (over[2] < SLACK)
     number = jnp.cumsum(near, dtype=jnp.int32)
-    size = min(max(LEAST, near.size // SHARE), near.size)
+    size = 1 if inside_kernel() else min(max(LEAST, near.size // SHARE), near.size)
 
     def some(carry):
         done, found = carry

@@ -1,8 +1,7 @@
-"""Search options of `jaxrl evaluate` and `jaxrl distill`: settings, and the opponent model."""
+"""A search against known opponents, as `jaxrl evaluate` and `jaxrl distill` ask for it."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 from collections.abc import Sequence
@@ -31,52 +30,13 @@ from jaxrl.search.policies import (
     switch_policy,
     types_policy,
 )
-from jaxrl.search.settings import LEARNED, SearchSettings
+from jaxrl.search.settings import LEARNED, SELF, SearchRequest, SearchSettings
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared.errors import UserError, nearest
 
-SELF, OPPONENT, TYPES = "self", "opponent", "types"  # opponent models beside bot:NAME
-SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
+OPPONENT, TYPES = "opponent", "types"  # opponent models beside self and bot:NAME
 SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles
-
-
-def refuse_without_search(args: argparse.Namespace) -> None:
-    """Raises UserError for options of a search without --search."""
-    described = ("model", "rollouts", "planner", "objective", "prior", "depth", "belief", "kl")
-    for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
-        if args.search is None and getattr(args, name) is not None:
-            raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
-
-
-def settings_of(args: argparse.Namespace) -> SearchSettings:
-    """The settings that the options describe. Raises UserError for one out of its range."""
-    given = {
-        "simulations": args.search,
-        "planner": args.search_planner,
-        "objective": args.search_objective,
-        "worlds": args.worlds,
-        "particles": args.particles,
-        "prior": args.search_prior,
-        "depth": args.search_depth,
-        "belief": args.search_belief,
-        "kl": args.search_kl,
-    }
-    if args.search_belief == LEARNED and args.particles:
-        raise UserError("--particles are kept by a uniform belief: leave them or --search-belief learned out.")
-    # The policy itself is an inaccurate opponent model, so it counts for less.
-    unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
-    return SearchSettings(**(unsure | {name: value for name, value in given.items() if value is not None}))
-
-
-def model_of(args: argparse.Namespace) -> str:
-    """The opponent model: self, opponent, types or bot:NAME."""
-    return args.search_model or SELF
-
-
-def rollouts_of(args: argparse.Namespace) -> str:
-    """The policy of the searching seat in simulated games: self or bot:NAME."""
-    return args.search_rollouts or SELF
 
 
 def other_scale(config: Config) -> list[str]:
@@ -160,10 +120,8 @@ def make_searcher(
     env: Env,
     config: Config,
     opponents: Sequence[Player],
-    settings: SearchSettings,
-    model: str,
+    request: SearchRequest,
     bot: str | None = None,
-    rollouts: str = SELF,
 ) -> Searcher:
     """A search by the network of `config` (or by a bot) against each of some opponents.
 
@@ -171,14 +129,13 @@ def make_searcher(
       env: the game.
       config: names the network.
       opponents: of the other seats; bots, or one trained run.
-      settings: of the search.
-      model: self, opponent, types or bot:NAME.
+      request: the search that is wanted.
       bot: the candidate, if it is a bot.
-      rollouts: self or bot:NAME, see `rollouts_of`.
 
     Raises:
       UserError: an unknown model or bot, or a game that cannot be searched.
     """
+    settings, model, rollouts = request
     own, guide = own_policy(config, env, settings, bot, rollouts)
     other: PlayoutPolicy | None = None
     models: list[PyTree] = [None] * len(opponents)
@@ -205,7 +162,7 @@ def learned_belief(config: Config, env: Env, bot: str | None) -> Believe:
     """The belief network of a policy. Raises UserError if it was trained without one."""
     believe = None if bot else make_algorithm(config, env).believe
     if believe is None:
-        who = "a bot has none" if bot else "this policy was trained without one (ppo.belief.learned)"
+        who = "a bot has none" if bot else "this policy was trained without one (ppo.belief)"
         raise UserError(f"--search-belief learned: {who}; search with a run that learned it, or with a uniform belief.")
     return believe
 

@@ -1,4 +1,4 @@
-"""Lowers the programs of a configuration for a GPU on a machine without one: every stage except XLA's own compiler.
+"""The programs of a configuration, and their lowering for a GPU: every stage except XLA's own compiler.
 
 jax can lower a program for CUDA on any machine. The text shows what could not run on a GPU or would be slow: calls
 of the host from inside the loop, arithmetic in float64, custom calls to unknown libraries.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -80,49 +80,59 @@ def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
     return Lowered(program.name, len(re.findall(r"stablehlo\.\w+", text)), flops, tuple(wrong))
 
 
-def programs(config: Config, games: GameForms) -> Iterator[Lowerable]:
-    """Yields the programs of a configuration, each made on demand and never compiled."""
-    training = make_program(config, games.training)
+def programs(config: Config, games: GameForms, devices: Sequence[jax.Device] = ()) -> Iterator[Lowerable]:
+    """Yields the programs of a configuration, each made on demand and never compiled.
+
+    Args:
+      config: what would be trained.
+      games: its game.
+      devices: that the programs are for, if not those of this machine; they may be descriptions of absent ones.
+    """
+    training = make_program(config, games.training, devices=devices)
     if isinstance(training, Sebulba):
         yield from _host_programs(config, games.training, training)
         return
     assert isinstance(training, Anakin)
-    yield Lowerable("training", training.compiled, (_state_of(training),))
-    yield _evaluation(config, games.evaluation)
+    yield Lowerable("training", training.compiled, (training.forms,))
+    yield _evaluation(config, games.evaluation, devices)
     for make in (_search, _best_response):
         try:
-            yield make(config, games)
+            yield make(config, games, devices)
         except UserError:  # this game or algorithm does not support it
             continue
 
 
-def _state_of(program: Anakin) -> Any:
-    """Shapes and dtypes of the loop's training state."""
-    return jax.eval_shape(lambda: program.init(0))
-
-
-def _evaluation(config: Config, env: Env) -> Lowerable:
+def _evaluation(config: Config, env: Env, devices: Sequence[jax.Device]) -> Lowerable:
     policy = trained_player(config, env, "policy", None, greedy=config.evaluate.greedy)
     bots = [bot_player(env, name) for name in opponent_names(config, env) if name in env.bots]
-    return _match("evaluation", config, env, policy, bots, _params_of(config, env))
+    return _match("evaluation", config, env, policy, bots, _params_of(config, env), devices)
 
 
-def _search(config: Config, games: GameForms) -> Lowerable:
+def _search(config: Config, games: GameForms, devices: Sequence[jax.Device]) -> Lowerable:
     env, network = games.evaluation, make_algorithm(config, games.evaluation).network
     settings = SearchSettings(simulations=16)
     search = make_search(env, settings, own=network_policy(network), guide=network_guide(network))
     bots = [bot_player(env, next(iter(env.bots)))]
-    return _match("search", config, env, search.player(), bots, SearchParams(_params_of(config, env)))
+    return _match("search", config, env, search.player(), bots, SearchParams(_params_of(config, env)), devices)
 
 
-def _best_response(config: Config, games: GameForms) -> Lowerable:
-    response = make_program(response_config(config, games.training), games.training)
+def _best_response(config: Config, games: GameForms, devices: Sequence[jax.Device]) -> Lowerable:
+    response = make_program(response_config(config, games.training), games.training, devices=devices)
     assert isinstance(response, Anakin)
-    return Lowerable("best response", response.compiled, (_state_of(response),))
+    return Lowerable("best response", response.compiled, (response.forms,))
 
 
-def _match(name: str, config: Config, env: Env, policy: Player, bots: list[Player], params: Any) -> Lowerable:
-    matchup = Matchup(env, policy, bots, deals=config.evaluate.training_deals, seed=EVALUATION_SEED)
+def _match(
+    name: str,
+    config: Config,
+    env: Env,
+    policy: Player,
+    bots: list[Player],
+    params: Any,
+    devices: Sequence[jax.Device],
+) -> Lowerable:
+    deals = config.evaluate.training_deals
+    matchup = Matchup(env, policy, bots, deals=deals, seed=EVALUATION_SEED, devices=devices)
     return Lowerable(name, *matchup.program(params))
 
 

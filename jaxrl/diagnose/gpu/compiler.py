@@ -1,0 +1,234 @@
+"""Compiles the programs of a configuration for a GPU that is absent, and reports kernels, waits and memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import yaml
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
+
+from jaxrl.config import Config
+from jaxrl.diagnose.gpu.cards import IN_GRAPH, LAUNCH, Card, assumptions
+from jaxrl.diagnose.gpu.hlo import Kernel, Loop, kernels_of, read
+from jaxrl.diagnose.gpu.programs import Lowerable, programs
+from jaxrl.games import GameForms
+from jaxrl.text_tables import table
+from jaxrl_envs.shared.errors import UserError
+
+KINDS = ("fusion", "copy", "product", "sort", "custom-call")  # columns; others are summed up
+COSTLIEST = 10  # source lines
+PARTS = {"step": "rollout", "minibatch": "minibatches"}  # part of an update -> the scope whose loop makes it
+LIMITS = ("kernels", "copies", "waits")  # of a part, in a budget
+
+
+class Compiled(NamedTuple):
+    """What the compiler says about a program.
+
+    Attributes:
+      name: of the program.
+      seconds: of compiling, of the processor.
+      memory: bytes by kind.
+      program: its loops.
+      updates: that one call makes; 0 for what is no training.
+    """
+
+    name: str
+    seconds: float
+    memory: dict[str, int]
+    program: Loop
+    updates: int
+
+
+def compile_programs(config: Config, games: GameForms, card: Card, names: Sequence[str]) -> Iterator[Compiled]:
+    """Compiles those of a configuration's programs that are named, as far as they exist.
+
+    Raises:
+      UserError: the compiler does not accept the description of the card.
+    """
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
+    try:
+        devices = topologies.get_topology_desc("gpu", "cuda", target_config=card.target, topology="1x1x1").devices
+    except jax.errors.JaxRuntimeError as error:
+        raise UserError(f"the compiler does not accept the description of {card.name}: {error}") from error
+    for program in programs(config, games, devices):
+        if program.name in names:
+            training = program.name in ("training", "best response")
+            yield _compiled(program, devices[0], config.train.updates_per_call if training else 0)
+
+
+def _compiled(program: Lowerable, device: jax.Device, updates: int) -> Compiled:
+    place = SingleDeviceSharding(device)
+    forms = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place), program.arguments)
+    lowered = program.function.lower(*forms)
+    start = time.process_time()
+    try:
+        compiled = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        raise UserError(f"XLA does not compile its {program.name}: {str(error).splitlines()[0]}") from error
+    seconds, found = time.process_time() - start, compiled.memory_analysis()
+    memory = {
+        "arguments": found.argument_size_in_bytes,
+        "results beside them": found.output_size_in_bytes - found.alias_size_in_bytes,
+        "temporary": found.temp_size_in_bytes,
+    }
+    # A match ends long before the bound of its steps; nearly all minibatches of an update are due.
+    return Compiled(program.name, seconds, memory, read(compiled.as_text(), bounded=updates > 0), updates)
+
+
+# ---- parts and budgets --------------------------------------------------------------------------------------------
+
+
+def parts(found: Compiled, config: Config) -> dict[str, Counter[str]]:
+    """Kernels and waits by kind of one step of all lanes and of one minibatch, as far as the program has them."""
+    loops = {}
+    for part, scope in PARTS.items():
+        for loop, _ in found.program.walk():
+            if _makes(loop, scope):
+                # A network with a memory plays in chunks: loops within the loop.
+                rounds = config.train.num_steps / loop.rounds if part == "step" else 1
+                counts = loop.count() + Counter(waits=int(loop.by_data))
+                loops[part] = Counter({kind: round(number / rounds) for kind, number in counts.items()})
+                break
+    return loops
+
+
+def limited(counts: Counter[str]) -> dict[str, int]:
+    """The figures of a part that a budget limits."""
+    return dict(zip(LIMITS, (kernels_of(counts), counts["copy"], counts["waits"]), strict=True))
+
+
+def beyond(path: Path, name: str, found: dict[str, Counter[str]]) -> list[str]:
+    """Sentences about what exceeds the budget of a configuration.
+
+    Args:
+      path: a YAML file, configuration -> part -> figure -> most.
+      name: of the configuration.
+      found: its parts.
+
+    Raises:
+      UserError: the file cannot be read, or has no budget of this configuration.
+    """
+    try:
+        budgets = yaml.safe_load(path.read_text(encoding="utf-8"))
+        budget = {part: {limit: int(most) for limit, most in each.items()} for part, each in budgets[name].items()}
+    except OSError as error:
+        raise UserError(f"--budget {str(path)!r}: {error.strerror}.") from error
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"--budget {str(path)!r} has no budget of {name!r} (part: {{figure: most}}).") from error
+    sentences = []
+    for part, limits in budget.items():
+        counts = limited(found.get(part, Counter()))
+        for limit, most in limits.items():
+            if limit not in counts or part not in PARTS:
+                raise UserError(f"--budget {str(path)!r}: {part}.{limit} is no figure of {', '.join(PARTS)}.")
+            if part not in found or counts[limit] > most:
+                is_now = counts[limit] if part in found else "not found"
+                sentences.append(f"{name}: {limit} of a {part}: {is_now}, where the budget is {most}.")
+    return sentences
+
+
+# ---- text ---------------------------------------------------------------------------------------------------------
+
+
+def describe(found: Compiled, config: Config, card: Card) -> str:
+    """A report as text."""
+    memory = ", ".join(f"{kind} {size / 1e6:.1f}" for kind, size in found.memory.items())
+    head = ["loop", "rounds", "kernels in a round", *KINDS, "other", "waits", "MB", "GFLOP of products", "line"]
+    text = [
+        f"{found.name} for {card.name}: compiled in {found.seconds:.0f} CPU s; MB of memory: {memory}",
+        table(head, [_row(loop, depth) for loop, depth in _deep(found.program, 0)]),
+        table(["source line", "kernels", "MB", "% of the time", "mostly"], list(_costliest(found.program, card))),
+    ]
+    for part, counts in parts(found, config).items():
+        text.append(f"a {part}: " + ", ".join(f"{number} {what}" for what, number in limited(counts).items()))
+    return "\n\n".join(text + [estimate(found, config, card)] * (found.updates > 0))
+
+
+def estimate(found: Compiled, config: Config, card: Card) -> str:
+    """The sentence about the time of an update."""
+    launches, waits = totals(found)
+    slower, faster = rates_of(found, config, card)
+    slow, fast = (f"{1e3 * config.batch_size / rate:.3g} ms" for rate in (slower, faster))
+    return (
+        f"An update launches {launches:,.0f} kernels, waits {waits:,.0f} times for the host and takes at least {slow}, "
+        f"or {fast} within CUDA graphs: at most {slower:,.0f} or {faster:,.0f} steps/s. {assumptions(card)}"
+    )
+
+
+def totals(found: Compiled) -> tuple[float, float]:
+    """(kernels, waits) of an update."""
+    counts = found.program.count()
+    return kernels_of(counts) / found.updates, counts["waits"] / found.updates
+
+
+def rates_of(found: Compiled, config: Config, card: Card, scale: int = 1) -> tuple[float, float]:
+    """Steps/s at most of a training with `scale` times the games, with kernels launched alone and in CUDA graphs.
+
+    Kernels stay the same, bytes and products grow with the games; parameters do not, so it is slightly too slow.
+    """
+    steps = found.updates * config.batch_size * scale
+    slow, fast = (card.seconds(found.program, launch, scale) for launch in (LAUNCH, IN_GRAPH))
+    return steps / slow, steps / fast
+
+
+def _deep(loop: Loop, depth: int) -> Iterator[tuple[Loop, int]]:
+    yield loop, depth
+    for inner in loop.inner:
+        yield from _deep(inner, depth + 1)
+
+
+def _row(loop: Loop, depth: int) -> list[str]:
+    counts, own = loop.count(), loop.own()
+    return [
+        "- " * depth + _title(loop),
+        "by data" if loop.by_data and loop.rounds == 1 else f"{loop.rounds}" + (" by data" if loop.by_data else ""),
+        f"{kernels_of(counts):,}",
+        *(str(own[kind] or "") for kind in KINDS),
+        str(sum(number for kind, number in own.items() if kind not in KINDS) or ""),
+        str(counts["waits"] or ""),
+        f"{sum(kernel.bytes for kernel in loop.kernels) / 1e6:.2f}",
+        f"{sum(kernel.flops for kernel in loop.kernels) / 1e9:.3f}",
+        short(loop.source),
+    ]
+
+
+def _title(loop: Loop) -> str:
+    """The scope that a loop makes, or what it is."""
+    scopes = [scope for scope in PARTS.values() if _makes(loop, scope)]
+    return scopes[0] if scopes else "branch" if loop.op_name.endswith("cond") else "loop" if loop.source else "program"
+
+
+def _makes(loop: Loop, scope: str) -> bool:
+    """Whether it is the loop of a named scope."""
+    return re.search(rf"\b{scope}\)*/while$", loop.op_name) is not None
+
+
+def _costliest(program: Loop, card: Card) -> Iterator[list[str]]:
+    """Rows of the source lines whose kernels take longest, by the model."""
+    lines: dict[str, list[tuple[float, int, Kernel]]] = {}
+    for loop, times in program.walk():
+        for kernel in loop.kernels:
+            line = short(kernel.source) or f"{_title(loop)} {short(loop.source)}".strip()
+            lines.setdefault(line, []).append((times * card.kernel_seconds(kernel), times, kernel))
+    whole = card.seconds(program)
+    seconds = {line: sum(took for took, _, _ in each) for line, each in lines.items()}
+    for line in sorted(seconds, key=lambda line: -seconds[line])[:COSTLIEST]:
+        kernels = sum(times for _, times, _ in lines[line])
+        moved = sum(times * kernel.bytes for _, times, kernel in lines[line])
+        _, _, most = max(lines[line], key=lambda each: each[0])
+        share, name = 100 * seconds[line] / whole, "/".join(most.op_name.split("/")[-2:]) or most.kind
+        yield [line, f"{kernels:,}", f"{moved / 1e6:,.0f}", f"{share:.1f}", name]
+
+
+def short(source: str) -> str:
+    """A source line from its package on."""
+    found: Any = re.search(r"(?:site-packages/|/(?=(?:jaxrl|jaxrl_envs|tests|examples)/))([^/].*)$", source)
+    return found.group(1) if found else source

@@ -1,0 +1,312 @@
+"""Reads the text of a compiled XLA module: loops, and the kernels of one round of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "call", "after-all", "partition-id", "domain"}
+PICKING = ("dynamic-slice", "slice", "gather")
+IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}  # kind -> the operand that is written
+PRODUCT = re.compile(r"__cublas|__triton_gemm|__cudnn")
+LIBRARIES = "site-packages/"
+CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
+BITS = {"pred": 8, "s4": 4, "u4": 4, "bf16": 16, "c64": 64, "c128": 128, "token": 0}
+
+
+class Operation(NamedTuple):
+    """An instruction of a computation."""
+
+    name: str
+    type: str
+    kind: str
+    operands: tuple[str, ...]
+    text: str  # behind the kind: operands and attributes
+    root: bool
+
+
+class Kernel(NamedTuple):
+    """What a GPU launches once: a fusion, a copy, a sort, a call of a library.
+
+    Attributes:
+      kind: "fusion", "copy", "product" (a matrix product by a library or Triton), or XLA's name of another operation.
+      op_name: jax's name, e.g. "jit(f)/while/body/add".
+      source: "path:line" of the innermost frame outside of libraries; empty if XLA names none.
+      bytes: read and written; of an array that is sliced or updated in place, the part.
+      flops: of its matrix products, 2 M N K each.
+      half: whether their operands have 16 bits.
+    """
+
+    kind: str
+    op_name: str
+    source: str
+    bytes: int
+    flops: int = 0
+    half: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """A loop of a program, or the whole program as one round.
+
+    Attributes:
+      op_name, source: as of a kernel.
+      rounds: how often the body runs; for an end that depends on data the bound in its condition, or 1 without a bound.
+      by_data: whether the end depends on data: the host then reads the condition before each round.
+      kernels: of one round, without those of inner loops; with those of a condition that the host reads.
+      branches: branches in a round that the host decides.
+      inner: loops within; of the branches of a decision, the one with the most kernels.
+    """
+
+    op_name: str
+    source: str
+    rounds: int
+    by_data: bool
+    kernels: tuple[Kernel, ...]
+    branches: int
+    inner: tuple[Loop, ...]
+
+    def walk(self, times: int = 1) -> Iterator[tuple[Loop, int]]:
+        """Yields (loop, rounds in all) for this loop and those within, in one round of this loop."""
+        yield self, times
+        for loop in self.inner:
+            yield from loop.walk(times * loop.rounds)
+
+    def count(self) -> Counter[str]:
+        """Kernels by kind in one round with all inner loops; "waits" counts how often the host has to read a value."""
+        found: Counter[str] = Counter()
+        for loop, times in self.walk():
+            for kind, number in loop.own().items():
+                found[kind] += times * number
+            found["waits"] += times * (loop.branches + sum(1 + each.rounds for each in loop.inner if each.by_data))
+        return found
+
+    def own(self) -> Counter[str]:
+        """Kernels by kind of one round without inner loops."""
+        return Counter(kernel.kind for kernel in self.kernels)
+
+
+def kernels_of(found: Counter[str]) -> int:
+    """Number of kernels of a `Loop.count`."""
+    return sum(number for kind, number in found.items() if kind != "waits")
+
+
+def read(text: str, bounded: bool = True) -> Loop:
+    """The program of an optimised HLO module, as `jax.stages.Compiled.as_text` returns it.
+
+    Args:
+      text: of the module.
+      bounded: whether loops whose end depends on data run to the bound in their condition; else they count once.
+    """
+    return _Module(text, bounded).program()
+
+
+class _Module:
+    """The computations and the table of source lines of one module."""
+
+    def __init__(self, text: str, bounded: bool):
+        self._bounded = bounded
+        self.computations: dict[str, list[Operation]] = {}
+        self.entry = ""
+        body: list[Operation] = []
+        for line in text.splitlines():
+            head = re.match(r"^(ENTRY )?%?([\w.\-]+) .*\{$", line)
+            if head:
+                body = self.computations[head.group(2)] = []
+                self.entry = head.group(2) if head.group(1) else self.entry
+            elif operation := _operation(line):
+                body.append(operation)
+        self._files, self._places, self._frames = (
+            _table(text, name) for name in ("FileNames", "FileLocations", "StackFrames")
+        )
+
+    def program(self) -> Loop:
+        """The entry computation with all that it calls."""
+        return self._loop(self.entry, "", "", 1, False)
+
+    def _loop(self, name: str, op_name: str, source: str, rounds: int, by_data: bool) -> Loop:
+        kernels: list[Kernel] = []
+        inner: list[Loop] = []
+        branches = 0
+        body = self.computations.get(name, [])
+        types = {operation.name: operation.type for operation in body}
+        for each in body:
+            if each.kind == "while":
+                inner.append(self._while(each))
+            elif each.kind == "conditional":
+                branches += 1
+                inner.append(self._branch(each))
+            elif each.kind == "call":
+                for called in CALLED.findall(each.text):
+                    part = self._loop(called, "", "", 1, False)
+                    kernels += part.kernels
+                    inner += part.inner
+                    branches += part.branches
+            elif each.kind not in FREE and not each.kind.endswith("-done"):
+                kernels.append(self._kernel(each, types))
+        return Loop(op_name, source, rounds, by_data, tuple(kernels), branches, tuple(inner))
+
+    def _while(self, each: Operation) -> Loop:
+        known = re.search(r'known_trip_count":\{"n":"(\d+)"', each.text)
+        rounds = int(known.group(1)) if known else self._bound(_attribute(each, "condition"))
+        loop = self._loop(_attribute(each, "body"), *self._origin(each), rounds, known is None)
+        if known:
+            return loop
+        asked = self._loop(_attribute(each, "condition"), "", "", 1, False)
+        return dataclasses.replace(loop, kernels=loop.kernels + asked.kernels)
+
+    def _branch(self, each: Operation) -> Loop:
+        names = re.findall(r"(?:true|false)_computation=%?([\w.\-]+)", each.text)
+        listed = re.search(r"branch_computations=\{([^}]*)\}", each.text)
+        names += re.findall(r"[\w.\-]+", listed.group(1)) if listed else []
+        branches = [self._loop(name, *self._origin(each), 1, False) for name in names]
+        return max(branches, key=lambda branch: kernels_of(branch.count()))
+
+    def _bound(self, condition: str) -> int:
+        """The largest number that a condition compares with, or 1."""
+        body = self.computations.get(condition, ())
+        called = [condition, *(name for each in body for name in CALLED.findall(each.text))]
+        operations = [each for name in called for each in self.computations.get(name, ())]
+        if not self._bounded or not any(each.kind == "compare" and "direction=LT" in each.text for each in operations):
+            return 1
+        constants = [each.text for each in operations if each.kind == "constant" and each.type[0] in "su"]
+        return max(1, 1, *(int(number) for text in constants for number in re.findall(r"^(\d+)\)", text)))
+
+    def _kernel(self, each: Operation, types: dict[str, str]) -> Kernel:
+        called = [self.computations[name] for name in CALLED.findall(each.text) if name in self.computations]
+        flops, half = _products(each, types)
+        for body in called:
+            inner = {operation.name: operation.type for operation in body}
+            for operation in body:
+                more, small = _products(operation, inner)
+                flops, half = flops + more, half or small
+        kind = "copy" if each.kind == "copy-start" else each.kind
+        if flops and (kind == "custom-call" or "__triton" in each.text):
+            kind = "product"
+        if any(operation.kind == "sort" for body in called for operation in body):
+            kind = "sort"
+        moved = _fused_bytes(called[0]) if each.kind == "fusion" and called else _plain_bytes(each, types)
+        return Kernel(kind, *self._origin(each), moved, flops, half)
+
+    def _origin(self, each: Operation) -> tuple[str, str]:
+        """(op_name, "path:line") of the metadata."""
+        op_name = re.search(r'op_name="([^"]*)"', each.text)
+        source = ""
+        if frame := re.search(r"stack_frame_id=(\d+)", each.text):
+            source = self._line(int(frame.group(1)))
+        elif place := re.search(r'source_file="([^"]*)".*?source_line=(\d+)', each.text):
+            source = f"{place.group(1)}:{place.group(2)}"
+        return (op_name.group(1) if op_name else "", source)
+
+    def _line(self, frame: int) -> str:
+        """The innermost line that is not of a library, or else the innermost one."""
+        lines: list[str] = []
+        while frame in self._frames and not (lines and LIBRARIES not in lines[-1]):
+            entry = self._frames[frame]
+            place = self._places.get(_number(entry, "file_location_id"), "")
+            name = self._files.get(_number(place, "file_name_id"), "").strip('"')
+            lines.append(f"{name}:{_number(place, 'line')}")
+            frame = _number(entry, "parent_frame_id") - 1
+        return next((line for line in reversed(lines) if LIBRARIES not in line), lines[0] if lines else "")
+
+
+def _operation(line: str) -> Operation | None:
+    """The instruction on a line, if there is one."""
+    plain = re.sub(r"/\*.*?\*/", "", line)
+    found = re.match(r"^\s+(ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\((.*)$", plain)
+    if not found:
+        return None
+    root, name, type, kind, text = found.groups()
+    operands = tuple(re.findall(r"%([\w.\-]+)", text[: text.find(")")]))
+    return Operation(name, type, kind, operands, text, root is not None)
+
+
+def _table(text: str, name: str) -> dict[int, str]:
+    """A table at the head of a module: number -> rest of its line."""
+    found = re.search(rf"^{name}\n((?:\d+ .*\n)+)", text, re.MULTILINE)
+    lines = found.group(1).splitlines() if found else []
+    return {int(number): rest for number, _, rest in (line.partition(" ") for line in lines)}
+
+
+def _number(text: str, name: str) -> int:
+    found = re.search(rf"\b{name}=(\d+)", text)
+    return int(found.group(1)) if found else 0
+
+
+def _attribute(each: Operation, name: str) -> str:
+    found = re.search(rf"\b{name}=%?([\w.\-]+)", each.text)
+    return found.group(1) if found else ""
+
+
+def _shapes(type: str) -> list[tuple[int, tuple[int, ...]]]:
+    """(bits of an element, shape) of each array of a type."""
+    found = []
+    for kind, shape in re.findall(r"\b([a-z]\w*)\[([\d,]*)\]", type):
+        digits = re.search(r"\d+", kind)
+        bits = BITS.get(kind, int(digits.group()) if digits else 8)
+        found.append((bits, tuple(int(size) for size in shape.split(",") if size)))
+    return found
+
+
+def _size(type: str) -> int:
+    """Bytes of a type; of a tuple the sum."""
+    return sum(bits * math.prod(shape) for bits, shape in _shapes(type)) // 8
+
+
+def _plain_bytes(each: Operation, types: dict[str, str]) -> int:
+    """Operands and result; of a call of a library without its workspace, the last part of the result."""
+    written = _shapes(each.type)
+    if each.kind == "custom-call":
+        written = written[:1]
+    result = sum(bits * math.prod(shape) for bits, shape in written) // 8
+    return result + sum(_size(types.get(name, "")) for name in set(each.operands))
+
+
+def _fused_bytes(body: Sequence[Operation]) -> int:
+    """What a fused computation reads and writes: only the part of arrays that are sliced or updated in place."""
+    named = {operation.name: operation for operation in body}
+    users: dict[str, list[Operation]] = {name: [] for name in named}
+    for operation in body:
+        for name in set(operation.operands) & named.keys():
+            users[name].append(operation)
+
+    def read(operation: Operation) -> int:
+        whole, total = _size(operation.type), 0
+        for user in users[operation.name]:
+            first = user.operands[0] == operation.name
+            if user.kind == "bitcast":
+                total += read(user)
+            elif user.kind in PICKING and first:
+                total += _size(user.type)
+            elif not (user.kind in IN_PLACE and first and user.operands.count(operation.name) == 1):
+                return whole
+        return min(total, whole)
+
+    def written(operation: Operation) -> int:
+        if operation.kind == "tuple":
+            return sum(written(named[name]) for name in operation.operands if name in named)
+        if operation.kind == "bitcast":
+            return written(named[operation.operands[0]])
+        if operation.kind in IN_PLACE:
+            return _size(named[operation.operands[IN_PLACE[operation.kind]]].type)
+        return _size(operation.type)
+
+    reads = sum(read(each) for each in body if each.kind == "parameter")
+    return reads + sum(written(each) for each in body if each.root)
+
+
+def _products(each: Operation, types: dict[str, str]) -> tuple[int, bool]:
+    """(2 M N K of a matrix product, whether its operands have 16 bits); (0, False) for any other operation."""
+    if not (each.kind == "dot" or (each.kind == "custom-call" and PRODUCT.search(each.text))):
+        return 0, False
+    axes = re.search(r'lhs_contracting_dims=\{([\d,]*)\}|lhs_contracting_dimensions":\[([^\]]*)\]', each.text)
+    left = _shapes(types.get(each.operands[0], "")) if each.operands else []
+    if axes is None or not left:
+        return 0, False
+    bits, shape = left[0]
+    contracted = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", axes.group(1) or axes.group(2) or ""))
+    return 2 * math.prod(_shapes(each.type)[0][1]) * contracted, bits <= 16

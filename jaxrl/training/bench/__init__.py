@@ -1,0 +1,1 @@
+"""Several configurations at equal CPU time."""

@@ -1,0 +1,33 @@
+"""`jaxrl bench`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from jaxrl.config import command_line as arguments
+
+HELP = "compare configurations at equal CPU time: speed, time to strength, strength"
+DEVICES = "none"  # see `jaxrl.cli`; every training is a process of its own
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl bench`."""
+    arguments.allow(parser)
+    parser.add_argument(
+        "entries",
+        nargs="+",
+        metavar="CONFIG",
+        help="a YAML file or a shipped configuration, with keys to change behind it: 'skull_king_cpu ppo.epochs=3'; "
+        "a.b=v alone is for all of them",
+    )
+    parser.add_argument("--minutes", type=arguments.real, default=10.0, help="of the CPU for each training (10)")
+    parser.add_argument("--seeds", type=arguments.whole, default=3, help="trainings of each configuration (default: 3)")
+    parser.add_argument("--name", default="bench", help="of the folder in --directory (default: bench)")
+    parser.add_argument("--directory", default="runs", help="where the folder is (default: runs)")
+
+
+def main(args: Namespace) -> int:
+    """Runs `jaxrl bench`."""
+    from jaxrl.training.bench.bench import bench
+
+    return bench(args.entries, args.minutes, args.seeds, f"{args.directory}/{args.name}", args.allow)

@@ -1,0 +1,1 @@
+"""How strong a training gets, and how fast."""

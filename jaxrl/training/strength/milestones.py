@@ -1,0 +1,85 @@
+"""How fast a training gets strong: what it gains per hour and per million steps, and when it reaches its milestones.
+
+Hours and seconds are those of training, of the clock and of the CPU: of the calls of the training program, so that
+evaluations, checkpoints and compilation do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl.training.config import MEAN
+from jaxrl.training.state import HostState
+
+
+class EvaluationPoint(NamedTuple):
+    """A point of a training at which it is evaluated."""
+
+    update: int
+    steps: int  # environment steps of each seed
+    seconds: float  # of training so far
+    cpu_seconds: float
+
+
+def take(
+    host: HostState, wanted: Mapping[str, Sequence[float]], when: EvaluationPoint, row: Mapping[str, float]
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Takes an evaluation into what the host remembers.
+
+    Args:
+      host: remembers the first and the newest evaluation and the milestones; it is changed.
+      wanted: `train.milestones`.
+      when: the evaluated parameters were learnt.
+      row: metrics of the evaluation, means over seeds.
+
+    Returns:
+      Further metrics for the logs, and the milestones that this evaluation is the first to reach.
+    """
+    returned = float(np.mean([*by_opponent(row, "return").values()]))
+    now = {"steps": when.steps, "seconds": when.seconds, "return": returned}
+    host.win_rates = by_opponent(row, "win_rate")
+    if host.win_rates:
+        host.win_rates[MEAN] = now["win_rate"] = row["eval/mean_win_rate"]
+    host.first = host.first or now
+    known = {(each["opponent"], each["win_rate"]) for each in host.milestones}
+    new = [
+        {"opponent": name, "win_rate": rate, **when._asdict()}
+        for name, rates in wanted.items()
+        for rate in sorted(set(rates))
+        if (name, rate) not in known and host.win_rates.get(name, -1.0) >= rate
+    ]
+    host.milestones = [*host.milestones, *new]
+    return _gains(host.first, now) | _metrics(new), new
+
+
+def by_opponent(row: Mapping[str, float], name: str) -> dict[str, float]:
+    """A figure of an evaluation against each opponent, mean over seeds."""
+    each = ((tag.removeprefix("eval/"), value) for tag, value in row.items() if tag.startswith("eval/"))
+    return {tag.removesuffix(f"/{name}"): value for tag, value in each if tag.endswith(f"/{name}")}
+
+
+def _gains(first: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """What has been gained since the first evaluation, by time and by steps."""
+    steps, seconds = now["steps"] - first["steps"], now["seconds"] - first["seconds"]
+    if steps <= 0 or seconds <= 0:
+        return {}
+    gained = {name: now[name] - first[name] for name in ("win_rate", "return") if name in now and name in first}
+    return {
+        **{f"eval/{name}_per_million_steps": gain / steps * 1e6 for name, gain in gained.items()},
+        **{f"time/{name}_per_hour": gain / seconds * 3600 for name, gain in gained.items()},
+    }
+
+
+def _metrics(new: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in new:
+        name = f"{each['opponent']}/{each['win_rate']:g}"
+        found |= {
+            f"milestone/{name}/steps": each["steps"],
+            f"time/to/{name}": each["seconds"],
+            f"time/cpu_to/{name}": each["cpu_seconds"],
+        }
+    return found

@@ -1,0 +1,141 @@
+"""Recordings of strangers for `jaxrl verify`: counted, or one sentence, whatever stands in them."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import itertools
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+
+from jaxrl import cli
+from jaxrl_envs.battle import golden as battle
+from jaxrl_envs.beasty_bar import golden as beasty_bar
+from jaxrl_envs.car_soccer import golden as car_soccer
+from jaxrl_envs.shared import golden
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.skull_king import golden as skull_king
+from tests.support.damaging import changed
+from tests.support.paths import GOLDEN
+
+
+@pytest.fixture(scope="module")
+def episodes() -> dict[str, dict]:
+    """Three short recorded episodes: a car in the air, a ball at a ramp, two cars that meet."""
+    found = json.loads(gzip.decompress((GOLDEN / "car_soccer" / "trajectories.json.gz").read_bytes()))
+    short = {name: found[name] for name in ("air_none", "ball_side_ramp", "car_bump")}
+    for record in short.values():
+        record |= {key: record[key][:5] for key in ("ticks", "states", "controls_rle")} | {"T": 5}
+    return short
+
+
+@pytest.fixture(autouse=True)
+def still(monkeypatch, tmp_path):
+    """Nothing moves in our physics, so that nothing is compiled."""
+
+    def play(settings, geometry, arenas, pressed):
+        lanes, ticks, cars = pressed.shape[:3]
+        shapes = ((), (cars,), (cars, 3))
+        return car_soccer.Poses(*(jnp.zeros((lanes, ticks, *shape, 3)) for shape in shapes))
+
+    monkeypatch.setattr(car_soccer, "play", play)
+    monkeypatch.chdir(tmp_path)
+
+
+def verified(capsys, records: object) -> tuple[int, str, str]:
+    """`jaxrl verify car_soccer` of these records: code, output, message."""
+    Path("recording.json").write_text(json.dumps(records))
+    code = cli.main(["verify", "car_soccer", "recording.json"])
+    out, err = capsys.readouterr()
+    assert (code == 2) == (err.startswith("jaxrl: ") and err.count("\n") == 1) and "\x1b" not in out + err
+    return code, out, err
+
+
+def test_a_scenario_that_begins_on_a_ramp_is_counted(capsys, episodes):
+    """Nothing in it is flat, so there is nothing that must be exact."""
+    record = copy.deepcopy(episodes["ball_side_ramp"])
+    record["meta"]["flat_until_tick"] = 0
+    code, out, _ = verified(capsys, {"on_a_ramp": record})
+    assert code == 0 and "1 episodes" in out and "on_a_ramp" in out and "not compared" in out
+    record["meta"]["flat_until_tick"] = -3
+    assert verified(capsys, {"on_a_ramp": record})[0] == 0
+
+
+WRONG = {
+    "no ticks": lambda record: record.update(ticks=[], states=[]),
+    "one tick": lambda record: record.update(ticks=[0], states=record["states"][:1]),
+    "an hour": lambda record: record.update(T=10**6),
+    "for ever": lambda record: record.update(T=10**30),
+    "not a number": lambda record: record["states"][0]["ball"].update(pos=[float("nan"), 0, 0]),
+    "infinite": lambda record: record["states"][2]["ball"].update(pos=[float("inf"), 0, 0]),
+    "huge": lambda record: record["states"][0]["ball"].update(vel=[10**400, 0, 0]),
+    "far": lambda record: record["states"][0]["ball"].update(pos=[1e30, 0, 0]),
+    "text": lambda record: record["states"][0]["ball"].update(pos=["0", "0", "0"]),
+    "flat": lambda record: record["states"][0]["ball"].update(pos=[[0, 0, 0]]),
+    "seven cars": lambda record: record["meta"].update(teams=[0] * 7),
+    "a team": lambda record: record["meta"].update(teams=[2]),
+    "an arena": lambda record: record["meta"].update(arena=["SOCCAR"]),
+    "a suite": lambda record: record["meta"].update(suite={"play1": 1}),
+    "a suite's name": lambda record: record["meta"].update(suite="\x1b[2J"),
+    "a car": lambda record: record["meta"].update(car=3),
+    "back": lambda record: record.update(controls_rle=[[-5, []]]),
+    "a state": lambda record: record["states"].append(None),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_episode_is_one_sentence(capsys, episodes, what):
+    record = copy.deepcopy(episodes["ball_side_ramp"])
+    WRONG[what](record)
+    code, _, err = verified(capsys, {"wrong": record})
+    assert code == 2 and "wrong: not a recorded episode (" in err
+
+
+def test_names_and_numbers_of_episodes_are_bounded(capsys, episodes, monkeypatch):
+    ball = episodes["ball_side_ramp"]
+    for name in ("\x1b[2J", "a\nb", "x" * 1000):
+        assert "its name must be" in verified(capsys, {name: ball})[2]
+    monkeypatch.setattr(car_soccer, "NUMBERS", 500)
+    assert "too many at once: split the file" in verified(capsys, {str(n): ball for n in range(3)})[2]
+    monkeypatch.setattr(car_soccer, "GROUPS", 2)
+    assert "3 kinds of arenas and teams, at most 2" in verified(capsys, episodes)[2]
+
+
+KINDS = {
+    "skull_king/games.jsonl.gz": skull_king.KINDS,
+    "skull_king/bot_choices.jsonl.gz": skull_king.KINDS,
+    "skull_king/tricks.jsonl.gz": skull_king.KINDS,
+    "beasty_bar/games.jsonl.gz": beasty_bar.KINDS,
+    "beasty_bar/bot_choices.jsonl.gz": beasty_bar.KINDS,
+    "battle/battles.jsonl.gz": battle.KINDS,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"),
+    [("skull_king/tricks.jsonl.gz", 20), *(pytest.param(name, 200, marks=pytest.mark.slow) for name in KINDS)],
+)
+def test_records_that_pass_the_check_are_counted(name, tries):
+    """Changed ones of every kind of the other games: those that the check accepts can be compared with the rules."""
+    lines = gzip.decompress((GOLDEN / name).read_bytes()).splitlines()[:4]
+    records, random_, counts = [json.loads(line) for line in lines], random.Random(tries), Counter[str]()
+    accepted, path = [], Path("changed.jsonl")
+    path.write_text(json.dumps(records[0]))
+    own, _ = golden.read(path, KINDS[name])
+    for _ in range(tries):
+        try:
+            path.write_text(json.dumps(changed(random_, random_.choice(records))))
+            kind, found = golden.read(path, KINDS[name])
+            accepted += list(itertools.islice(found, 1)) if kind is own else []
+        except (TypeError, RecursionError):  # no file can say that
+            continue
+        except UserError:
+            counts["a sentence"] += 1
+    counts["compared"] = len(accepted)
+    differing = sum(bool(list(each)) for each in own.compare([*records, *accepted]))
+    print(f"{tries} changed records of {name}: {dict(counts)}, {differing} of them differ from the rules")

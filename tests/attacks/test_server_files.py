@@ -1,0 +1,183 @@
+"""Attacks on the server by what lies in its folders: table files, pipes, links and names."""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import json
+import math
+import os
+import random
+import socket as sockets
+import time
+import urllib.request
+from urllib.parse import quote
+
+import pytest
+
+for package in ("starlette", "uvicorn", "websockets"):
+    pytest.importorskip(package, reason="the extra web is not installed")
+
+from jaxrl import cli
+from jaxrl.serve.tables.game import GameRecord
+from jaxrl.serve.tables.ratings import PeopleRatings
+from jaxrl.serve.tables.record import TableRecord, read_table
+from jaxrl_envs.shared.errors import UserError
+from tests.support.serving import HIGH_CARD, serve_process, serving
+
+ID = "0123456789ab"
+NUMBERS = [None, True, -1, 0, 2**63, 10**400, 1e308, math.inf, -math.inf, math.nan]
+WORDS = ["", "x" * 70_000, "\x1b]0;owned\x07", "a\nb", "\ud800", "../../escaped", "/etc/passwd", "javascript:alert(1)"]
+NESTED = [[], {}, [[]], [math.nan], {"a": math.inf}, ["person"] * 100, [[[[[[[[[[1]]]]]]]]]], [10**400], [[1, "x"]]]
+JUNK = [*NUMBERS, *WORDS, "<img src=x onerror=alert(1)>", *NESTED]
+
+
+def table(id: str = ID, **more) -> dict:
+    """What a server writes of a person and two agents."""
+    game = GameRecord(HIGH_CARD, {}, [1, 2], [3, 4], [])
+    specs, keys = ["person", "bot:lowest", "bot:lowest"], ["key", "", ""]
+    kept = TableRecord(id, game, specs, ["Anna", "lowest", "lowest"], keys, ["", "", ""], time.time(), 0.0)
+    return dataclasses.asdict(kept) | more
+
+
+def damaged(random_: random.Random) -> bytes:
+    """A table's file with one to three values exchanged, dropped or added, or some bytes changed."""
+    found = table()
+    for _ in range(random_.randrange(1, 4)):
+        within = random_.choice([found, found, found.get("record")])
+        within = within if isinstance(within, dict) else found
+        key = random_.choice([*within, "more"])
+        if random_.random() < 0.1:
+            within.pop(key, None)
+        else:
+            within[key] = copy.deepcopy(random_.choice(JUNK))
+    text = json.dumps(found).encode()
+    if random_.random() < 0.2:
+        at = random_.randrange(len(text))
+        text = text[:at] + random_.randbytes(random_.randrange(1, 4)) + text[at + random_.randrange(3) :]
+    return text if random_.random() < 0.95 else text[: random_.randrange(len(text))]
+
+
+@pytest.mark.parametrize("tries", [300, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_no_table_file_is_more_than_a_table_or_a_sentence(tmp_path, tries):
+    path, random_, read = tmp_path / f"{ID}.table", random.Random(tries), 0
+    path.write_text(json.dumps(table()))
+    assert read_table(path).names[0] == "Anna"
+    for number in range(tries):
+        data = damaged(random_)
+        path.write_bytes(data)
+        with contextlib.suppress(UserError):
+            kept = read_table(path)
+            read += 1
+            text = json.dumps(dataclasses.asdict(kept), allow_nan=False)
+            assert kept.id == ID and kept.beside in ("", kept.beside.strip("<>:/.")), (number, data)
+            assert len(kept.specs) == len(kept.names) == len(kept.keys) == len(kept.people) > 0, (number, data)
+            assert not any(each in text for each in ("\\u001b", "\\n", "\\ud800")), (number, data)
+    print(f"{tries} table files: {read} are tables, {tries - read} refused")
+    assert read < tries / 2
+
+
+BAD = {
+    "ffffffffffff": table(made=math.inf),
+    "aaaaaaaaaaa0": table("aaaaaaaaaaa0", names=[]),
+    "aaaaaaaaaaa1": table("../../escaped"),
+    "aaaaaaaaaaa2": table("aaaaaaaaaaa2", beside="javascript:alert(1)"),
+    "aaaaaaaaaaa3": table("aaaaaaaaaaa3", made=math.nan),
+    "aaaaaaaaaaa4": table("aaaaaaaaaaa4", keys=["key", "key", ""]),
+    "aaaaaaaaaaa5": table("aaaaaaaaaaa5", record=table()["record"] | {"options": {"x": math.nan}}),
+    "x\x1b[2J<b>": table("x"),
+}
+
+
+def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path):
+    """Also pipes, links, folders and sockets: the server starts, and nothing is written outside of its folder."""
+    folder = tmp_path / "inner" / "tables"
+    folder.mkdir(parents=True)
+    for name, each in BAD.items():
+        (folder / f"{name}.table").write_text(json.dumps(each))
+    for name in ("bbbbbbbbbbb0.table", "ratings.json"):
+        os.mkfifo(folder / name)
+    (tmp_path / "elsewhere").write_text(json.dumps(table("bbbbbbbbbbb1")))
+    (folder / "bbbbbbbbbbb1.table").symlink_to(tmp_path / "elsewhere")
+    (folder / "bbbbbbbbbbb2.table").mkdir()
+    (folder / f"{ID}.table").write_text(json.dumps(table()))
+    with sockets.socket(sockets.AF_UNIX) as pipe:
+        pipe.bind(str(folder / "bbbbbbbbbbb3.table"))
+        with serving(folder) as client:
+            status, text = client.request("/api/tables")
+            assert status == 200
+            found = json.loads(text)
+            assert [each["id"] for each in found if "bad" not in each] == [ID]
+            bad = {each["id"]: each["bad"] for each in found if "bad" in each}
+            assert len(bad) == len(BAD) + 4 and all(why.endswith(".") and "\x1b" not in why for why in bad.values())
+            assert "\\x1b" in next(name for name in bad if name.startswith("x"))
+            with client.sit(ID, "key") as anna:
+                assert anna.play_on()["over"]
+    assert {path.name for path in tmp_path.iterdir()} == {"inner", "elsewhere"}
+    assert {path.name for path in (tmp_path / "inner").iterdir()} == {"tables"}
+    assert json.loads((folder / f"{ID}.table").read_text())["rated"], "it was saved where it was read"
+
+
+def test_ratings_are_finite_whatever_the_file_says(tmp_path):
+    (tmp_path / "ratings.json").write_text('{"anna nim": NaN, "ben nim": Infinity, "cy nim": 7}')
+    ratings = PeopleRatings(tmp_path / "ratings.json")
+    assert [ratings.of(name, "nim") for name in ("anna", "ben", "cy")] == [0.0, 0.0, 7.0]
+
+
+def test_a_pipe_in_the_place_of_the_key_is_told(tmp_path, capsys):
+    os.mkfifo(tmp_path / ".key")
+    command = ["serve", "--host", "0.0.0.0", "--port", "0", "--runs", str(tmp_path), "--folder", str(tmp_path)]
+    assert cli.main(command) == cli.USER_ERROR
+    assert "the key of invitations" in capsys.readouterr().err
+
+
+# ---- names in addresses ---------------------------------------------------------------------------------------------
+
+NAMES = """.. . %00 a%00b %1b[2J a%0ab %ff%fe %ed%a0%80 ..%2f..%2fetc ~ % - %2e%2e%5c zoo:""".split()
+NAMES += ["x" * 5000, "ä" * 200, "é" * 5000, "a/" * 2000, "zoo:" + "x" * 5000, "%F0%9F%98%80" * 500]
+PATHS = """/runs/of/{} /runs/of/{}/curves?tags=x /runs/of/{}/events /runs/view/{} /runs/jobs?about={} /table/{} /{}
+ /replays/open?file=0/{}.replay /replays/open?file={}&game=0 /replays/open?file=0/{} /replays/open/{}/head
+ /replays/open/x/{} /replays/open/x/judged?by={} /replays/open?file=0/a.replay&game={} /api/tables/{}/replay
+ /static/{} /static/{}.js /runs/of/mine/curves?tags={} /runs/of/mine/curves?after={} /replays/view?file={}
+ POST/runs/of/{}/stop POST/runs/of/{}/evaluate POST/replays/bring?name={}.replay POST/replays/bring?name={}
+ POST/api/tables/{}/keep""".split()
+BODIES = [
+    ("/api/tables", "game", {"seats": ["person"] * 3}),
+    ("/api/players", "game", {}),
+    ("/api/drive", "game", {}),
+    ("/api/drive", "match", {"game": HIGH_CARD}),
+    ("/runs/verdict", "before", {}),
+    *(("/runs/of/mine/evaluate", key, {}) for key in ("opponents", "checkpoint", "deals")),
+]
+
+
+def test_names_of_any_length_are_answered_with_a_sentence(tmp_path, caplog):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").write_text("env: {id: skull_king}")
+    with serving(tmp_path, replays=(tmp_path / "runs",)) as client:
+        for name in NAMES:
+            for path in PATHS:
+                asked = quote(path.removeprefix("POST").format(name), safe="/?&=%")
+                status, _ = client.request(asked, {} if path.startswith("POST") else None)
+                assert status in {200, 202, 400, 404}, (status, path, name[:30])
+            for path, key, body in BODIES:
+                status, text = client.request(path, body | {key: name})
+                assert status == 400 and json.loads(text)["error"].endswith("."), (path, key, name[:30])
+                assert len(text) < 400, (path, key, text[:200])
+        status, text = client.request(f"/runs/of/{'x' * 5000}")
+        assert status == 400 and json.loads(text)["error"] == "there is no such run."
+        status, text = client.request(f"/replays/open?file=0/{quote('x' * 5000)}.replay")
+        assert status == 400 and json.loads(text)["error"] == "there is no such recording."
+    assert "Traceback" not in caplog.text and not [each for each in caplog.records if each.exc_info]
+    print(f"{len(NAMES) * (len(PATHS) + len(BODIES))} requests with names that no file has")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "0:0:0:0:0:0:0:1"])
+def test_the_printed_address_works(tmp_path, host):
+    with contextlib.suppress(AssertionError), serve_process(tmp_path, "--host", host) as (_, address):
+        assert urllib.request.urlopen(address, timeout=30).status == 200
+        return
+    assert "cannot listen on" in (tmp_path / "server.log").read_text(), "where there is no IPv6"
+    assert ":" in host

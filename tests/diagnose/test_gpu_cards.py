@@ -1,0 +1,140 @@
+"""`jaxrl diagnose --gpu CARD`: the reader of compiled modules, the model of a card, budgets, and the compiler."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jaxrl import cli, xla
+from jaxrl import config as configs
+from jaxrl.diagnose.gpu import compiler, hlo
+from jaxrl.diagnose.gpu.cards import LAUNCH, WAIT, find_card
+from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import ROOT
+
+LOOPS = Path(__file__).with_name("loops.hlo")
+"""A module that XLA compiled for an H100: five rounds of a product, then a loop that ends by data, at the latest after
+seven rounds, then a branch."""
+BUDGET = ROOT / ".ci" / "gpu_budget.yaml"
+ABSENT = importlib.util.find_spec("jax_plugins") is None or importlib.util.find_spec("nvidia") is None
+
+
+@pytest.fixture(scope="module")
+def program():
+    return hlo.read(LOOPS.read_text())
+
+
+def test_loops_and_kernels_of_a_compiled_module(program):
+    scan, ending, branch = program.inner
+    assert (scan.rounds, scan.by_data, scan.op_name) == (5, False, "jit(f)/rollout/while")
+    assert (ending.rounds, ending.by_data, ending.source) == (7, True, "/src/tests/loops.py:10")
+    assert scan.own() == {"fusion": 3, "product": 1} and ending.own() == {"fusion": 4}  # two of them its condition
+    assert branch.own() == {"sort": 1} and program.branches == 1
+    # The host reads the condition once more than the loop has rounds, and the branch's once.
+    assert program.count() == {"copy": 3, "fusion": 2 + 5 * 3 + 7 * 4, "product": 5, "sort": 1, "waits": 8 + 1}
+    assert hlo.kernels_of(program.count()) == 3 + 45 + 5 + 1
+    assert hlo.read(LOOPS.read_text(), bounded=False).inner[1].rounds == 1
+
+
+def test_bytes_and_products_of_kernels(program):
+    product, tanh, row, _ = program.inner[0].kernels
+    x, w = 64 * 32 * 4, 32 * 32 * 4
+    assert product.flops == 2 * 64 * 32 * 32 and not product.half
+    assert product.bytes == x + w + x  # without the workspace of cuBLAS
+    assert tanh.bytes == 2 * x and tanh.source == "/src/tests/loops.py:5"
+    assert row.bytes == 32 * 4 + 4 + 32 * 4  # one row read and put into the array of rows in place
+
+
+def test_the_model_takes_the_longest_of_launch_traffic_and_products(program):
+    card = find_card("h100")
+    small = program.inner[0].kernels[1]
+    assert card.kernel_seconds(small) == LAUNCH and card.kernel_seconds(small, 0.0) == small.bytes / card.bandwidth
+    wide = small._replace(flops=10**12, half=True)
+    assert card.kernel_seconds(wide) == pytest.approx(1e12 / 989.4e12)
+    assert card.seconds(program) == pytest.approx(54 * LAUNCH + 9 * WAIT)
+    # A thousand times the data takes longer than launches where a kernel moves more than a few values.
+    assert card.kernel_seconds(small, scale=1000) == pytest.approx(1000 * small.bytes / card.bandwidth)
+    assert card.seconds(program) < card.seconds(program, scale=1000) < 1000 * card.seconds(program)
+
+
+def test_cards_by_name_or_by_file(tmp_path):
+    assert find_card("rtx4080s").memory < find_card("rtx4090").memory < find_card("h100").memory
+    file = tmp_path / "card.txtpb"
+    file.write_text(find_card("a100").target)
+    found = find_card(str(file))
+    assert found.name == "NVIDIA A100-SXM4-80GB" and found.bandwidth == find_card("a100").bandwidth
+    assert found.float32 == pytest.approx(19.5e12, rel=0.01)  # without a data sheet, of its float32 units
+    with pytest.raises(UserError, match="no GPU or file 'h10'"):
+        find_card("h10")
+    file.write_text("nothing")
+    with pytest.raises(UserError, match="core_count"):
+        find_card(str(file))
+
+
+def test_a_budget_names_what_exceeds_it(tmp_path):
+    found = {"step": Counter(fusion=20, copy=3, waits=1)}
+    file = tmp_path / "budget.yaml"
+    file.write_text("game: {step: {kernels: 23, copies: 3, waits: 1}}")
+    assert compiler.beyond(file, "game", found) == []
+    file.write_text("game: {step: {kernels: 22, waits: 0}, minibatch: {kernels: 40}}")
+    assert compiler.beyond(file, "game", found) == [
+        "game: kernels of a step: 23, where the budget is 22.",
+        "game: waits of a step: 1, where the budget is 0.",
+        "game: kernels of a minibatch: not found, where the budget is 40.",
+    ]
+    for text, message in (("game: {step: {bytes: 1}}", "no figure"), ("game: 3", "no budget"), ("{", "no budget")):
+        file.write_text(text)
+        with pytest.raises(UserError, match=message):
+            compiler.beyond(file, "game", found)
+    with pytest.raises(UserError, match="No such file"):
+        compiler.beyond(tmp_path / "none.yaml", "game", found)
+
+
+def test_a_report_names_parts_and_the_costliest_lines(program):
+    config = configs.load("skull_king", ["train.num_steps=5"])
+    found = compiler.Compiled("training", 12.0, {"arguments": 2_000_000, "temporary": 500_000}, program, updates=1)
+    assert compiler.parts(found, config) == {"step": Counter(fusion=3, product=1)}
+    text = compiler.describe(found, config, find_card("h100"))
+    assert "a step: 4 kernels, 0 copies, 0 waits" in text and "arguments 2.0, temporary 0.5" in text
+    assert "An update launches 54 kernels, waits 9 times for the host" in text and "not measured" in text
+    costliest = next(line for line in text.split("source line")[1].splitlines() if line.startswith("tests/"))
+    assert costliest.split()[:2] == ["tests/loops.py:9", "14"]
+    rates = compiler.rates_of(found, config, find_card("h100"))
+    assert rates[0] == pytest.approx(config.batch_size / (54 * LAUNCH + 9 * WAIT))
+
+
+def test_flags_of_the_user_stay(monkeypatch):
+    for name, value in (("XLA_FLAGS", "--xla_gpu_autotune_level=4"), ("PATH", "/mine"), ("TF_CPP_MIN_LOG_LEVEL", "0")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+    monkeypatch.setattr(xla.shutil, "which", lambda name: f"/mine/{name}")
+    monkeypatch.setattr(xla, "_ACCELERATOR_PACKAGES", ("json",))
+    xla.prepare_gpu_compiler()
+    assert os.environ["XLA_FLAGS"].split() == ["--xla_gpu_autotune_level=4", "--xla_gpu_enable_triton_gemm=false"]
+    assert os.environ["PATH"] == "/mine" and os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
+    monkeypatch.setattr(xla, "_ACCELERATOR_PACKAGES", ("no_such_package",))
+    with pytest.raises(UserError, match="gpu-compiler"):
+        xla.prepare_gpu_compiler()
+
+
+def test_what_goes_with_a_card(capsys):
+    assert cli.main(["diagnose", "--gpu", "--budget", str(BUDGET)]) == 2
+    assert "--gpu CARD" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ABSENT, reason="needs XLA's compiler for GPUs: pip install 'jaxrl[gpu-compiler]'")
+@pytest.mark.parametrize("name", ["skull_king", "beasty_bar", "car_soccer"])
+def test_presets_keep_their_budget(name):
+    """In a process of its own, because flags of the compiler precede jax."""
+    command = [sys.executable, "-m", "jaxrl", "diagnose", "--gpu", "h100", "--config", name, "--budget", str(BUDGET)]
+    flags = {**os.environ, "XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"}  # not those of the tests
+    done = subprocess.run(command, cwd=ROOT, env=flags, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "a step: " in done.stdout and "a minibatch: " in done.stdout
