@@ -144,10 +144,11 @@ class InteractiveGame:
         self._memory[seat] = jax.tree.map(lambda leaf: leaf[seat], after)
         return int(actions[seat])
 
-    def advice(self, key: Key) -> Advice:
-        """What the player of the seat asked would do; memories are left unchanged."""
-        seat, player = self._asked()
-        about = player.params, self._memory[seat], self.state
+    def advice(self, key: Key, at: SavedGame) -> Advice:
+        """What the player of the seat asked in a saved position would do; the game is left unchanged."""
+        seat = int(at.state.current_player)
+        player = self._player_of(seat)
+        about = player.params, at.memory[seat], at.state
         action, _ = self._call(player, player.act)(*about, key)
         odds, value = self._call(player, telling(player.odds, player.value))(*about)
         return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
@@ -173,10 +174,13 @@ class InteractiveGame:
 
     def _asked(self) -> tuple[int, Player]:
         seat = int(self.state.current_player)
+        return seat, self._player_of(seat)
+
+    def _player_of(self, seat: int) -> Player:
         player = self._players[seat]
         if player is None:
             raise ValueError(f"seat {seat} has no player")
-        return seat, player
+        return player
 
     def _call(self, player: Player, function: Callable) -> Callable:
         searches = player.odds is None and not player.bot

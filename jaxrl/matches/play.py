@@ -185,7 +185,7 @@ class Sitting:
             self._problem("no player here can give a hint: play against a trained run, or a bot that knows the game.")
             return
         with self._screen.status(f"{self._adviser.name} thinks"):
-            action, odds, _ = self._game.advice(key)
+            action, odds, _ = self._game.advice(key, self._game.save())
         likeliest = [action]
         if odds is not None:
             likeliest = [int(a) for a in np.argsort(-odds, kind="stable")[:LIKELIEST] if odds[a] >= LEAST]

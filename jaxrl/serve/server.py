@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import functools
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -70,6 +70,7 @@ class Server:
         self.settings, self.guests = settings, InviteTokens(settings.folder)
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
+        self._building: dict[Hashable, asyncio.Future[None]] = {}
         self._threads = {name: ThreadPoolExecutor(most, f"serve-{name}") for name, most in THREADS.items()}
 
     @functools.cached_property
@@ -88,6 +89,13 @@ class Server:
     async def build(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread of the pool for work that compiles, perhaps for a minute."""
         return await self._call("build", lambda: function(*args, **kwargs))
+
+    async def build_once(self, key: Hashable, function: Callable[[], None]) -> None:
+        """`build`, where callers with an equal key wait for one call; it goes on if a caller is cancelled."""
+        if key not in self._building:
+            self._building[key] = asyncio.ensure_future(self.build(function))
+            self._building[key].add_done_callback(lambda _: self._building.pop(key))
+        await asyncio.shield(self._building[key])
 
     async def think(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread of the pool for searches, which never delay pages and other tables."""

@@ -71,7 +71,7 @@ def test_the_numbers_are_those_of_the_hint(env, config, tmp_path, monkeypatch):
     states, hints, actions = [], [], []
     while not game.over:
         states.append(game.state)
-        hints.append(game.hint(agent))
+        hints.append(game.hint(agent, game.question()))
         decision, after = game.decide()
         actions.append(decision.action)
         game.play(decision, after)

@@ -22,10 +22,13 @@ pytest.importorskip("websockets", reason="the extra web is not installed")
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jaxrl import cli
+from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording import replays
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
+from jaxrl.serve.tables.timed_search import SIMULATIONS, TimedSearch
 from jaxrl.zoo import names as zoo_names
+from tests.support.games import TicTacToe
 from tests.support.serving import HIGH_CARD, KUHN, SIMULTANEOUS, TIC_TAC_TOE, Client, serving
 
 
@@ -107,6 +110,42 @@ def test_hints_undo_and_search(client):
         anna.play(back)
         again = anna.until(lambda m: m["kind"] == "view" and m.get("time", 0) == view["time"] + 2)
         assert again["text"] == after["text"], "the same answers, the same game"
+
+
+def test_a_move_is_played_at_once_while_a_search_compiles_and_cancels_it(tmp_path, monkeypatch):
+    compiling, let_go, whole = threading.Event(), threading.Event(), TimedSearch.compile
+
+    def compile_slowly(*args):
+        compiling.set()
+        assert let_go.wait(60)
+        whole(*args)
+
+    monkeypatch.setattr(TimedSearch, "compile", compile_slowly)
+    with serving(tmp_path) as client:
+        table = client.open_table(TIC_TAC_TOE, "person", "bot:lowest")
+        with client.sit(table["id"], table["keys"][0]) as anna:
+            view = anna.turn()
+            anna.send(do="hint", by="search")
+            assert anna.until(lambda m: m["kind"] == "doing")["text"] == "searching (compiling first) …"
+            assert compiling.wait(60)
+            anna.play(view)
+            again = anna.until(lambda m: m["kind"] == "view" and m["time"] == view["time"] + 2)
+            let_go.set()
+            anna.send(do="hint", by="search")
+            hint = anna.until(lambda m: m["kind"] == "hint")
+        told = [m for m in anna.messages if m["kind"] in ("hint", "error")]
+        assert told == [hint] and hint["at"] == again["time"], "the hint for the earlier position is not given"
+        searching = client.open_table(TIC_TAC_TOE, "search:0.1", "search:0.1")
+        with client.sit(searching["id"]) as watcher:
+            assert watcher.until(lambda m: m.get("over", False))["trouble"] == ""
+
+
+def test_a_search_that_is_cancelled_ends_with_its_current_part():
+    env, cancelled = TicTacToe(), threading.Event()
+    search, key = TimedSearch(env, Programs(env)), replays.keys_of([1, 2])
+    search.compile(env.init(key), key)
+    cancelled.set()
+    assert search.think(env.init(key), key, 20.0, cancelled).simulations == SIMULATIONS
 
 
 def test_agents_are_watched_step_by_step_and_side_by_side(client):

@@ -58,14 +58,23 @@ export class TableView {
 
   receive(message) {
     if (message.kind === "error") return this.tell(message.text);
-    if (message.kind === "hint") return this.showDecision(message, message.name);
+    if (message.kind === "doing") return this.showDoing(message.text);
+    if (message.kind === "hint") return message.at === this.shown?.time && this.showDecision(message, message.name);
     this.element.classList.remove("lost");
     this.showView(message);
     this.onView(message);
   }
 
+  /** A sentence about what went wrong; what was asked for is not waited for any more. */
   tell(text) {
     this.problem.textContent = text;
+    if (this.advice.querySelector(".doing")) this.clearAdvice();
+    if (this.shown?.legal?.length) this.showActions();
+  }
+
+  showDoing(text) {
+    this.clearAdvice();
+    this.advice.append(make("p", { class: "dim doing" }, text));
   }
 
   say(text, asked = false) {
@@ -129,7 +138,8 @@ export class TableView {
     if (view.hidden) return this.say("People play here: you see their cards when the game is over.");
     if (view.over) return this.say("The game is over.");
     if (view.legal.length) return this.say("It is your turn.", true);
-    this.say(view.paused ? "Paused." : `${view.asked.length > 1 ? "all" : name(view.asked[0])} to move …`);
+    const doing = view.doing ? `: ${view.doing}` : " to move";
+    this.say(view.paused ? "Paused." : `${view.asked.length > 1 ? "all" : name(view.asked[0])}${doing} …`);
   }
 
   showSeats(view) {
@@ -253,7 +263,7 @@ export class TableView {
 
   hint(by) {
     this.problem.textContent = "";
-    this.advice.replaceChildren(make("p", { class: "dim" }, by === "search" ? "searching …" : "asking …"));
+    this.showDoing(by === "search" ? "searching …" : "asking …");
     this.send({ do: "hint", by });
   }
 

@@ -16,7 +16,7 @@ from jaxrl.matches.interactive import InteractiveGame, Programs, SavedGame
 from jaxrl.matches.recording import replays
 from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
-from jaxrl.serve.tables.timed_search import SearchResult, TimedSearch
+from jaxrl.serve.tables.timed_search import TimedSearch
 from jaxrl_envs.contract.env import Env, Key, State, is_over
 from jaxrl_envs.shared.errors import UserError
 
@@ -65,6 +65,14 @@ class ShownDecision(NamedTuple):
     results: list[tuple[str, float]]  # names and results of a search
     value: float | None
     note: str
+
+
+class Question(NamedTuple):
+    """A position in which an agent is asked for a hint, apart from the game, which may go on meanwhile."""
+
+    saved: SavedGame
+    key: Key
+    time: int  # of the game
 
 
 class PastPosition(NamedTuple):
@@ -142,10 +150,10 @@ class TableGame:
         return [] if self.over else [int(seat) for seat in np.atleast_1d(np.asarray(self.state.current_player))]
 
     @property
-    def ponders(self) -> bool:
-        """Whether a search is to move, which takes its time."""
+    def search(self) -> TimedSearch | None:
+        """The search that is to move, which takes its time; None if none is."""
         agents = [self.agents[seat] for seat in self.asked]
-        return any(agent is not None and agent.search is not None for agent in agents)
+        return next((agent.search for agent in agents if agent is not None and agent.search is not None), None)
 
     @property
     def waits(self) -> bool:
@@ -187,8 +195,8 @@ class TableGame:
         agent = self.agents[seat]
         assert agent is not None
         if agent.search is not None:
-            return self._searched(agent.search, seat, agent.name, agent.seconds), self._game.save()
-        about = self.hint(agent) if told else None
+            return self.hint(agent, self.question()), self._game.save()
+        about = self.hint(agent, self.question()) if told else None
         action = self._game.answer(self._keys()[0])
         after = self._game.save()
         empty = ShownDecision(seat, 0, agent.name, [], [], None, "")
@@ -199,19 +207,33 @@ class TableGame:
         self._game.restore(after)
         self._step(decision.action)
 
-    def hint(self, agent: Agent) -> ShownDecision:
-        """What an agent would do for the seat asked; its memory is left unchanged."""
-        seat = self.asked[0]
+    def question(self) -> Question:
+        """The current position for `hint`."""
+        return Question(self._game.save(), self._keys()[0], self.time)
+
+    def hint(self, agent: Agent, question: Question, cancelled: threading.Event | None = None) -> ShownDecision:
+        """What an agent would do for the seat asked in a position; the game may go on meanwhile.
+
+        Args:
+          agent: the search or player that is asked.
+          question: the position.
+          cancelled: ends a search early once it is set.
+        """
+        state = question.saved.state
+        seat, mask = int(state.current_player), np.asarray(state.legal_action_mask)
         if agent.search is not None:
-            return self._searched(agent.search, seat, agent.name, agent.seconds)
-        advice = self._game.advice(self._keys()[0])
-        likely = [] if advice.odds is None else self._likely(advice.odds)
+            found = agent.search.think(state, question.key, agent.seconds, cancelled)
+            note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
+            likely, results = self._likely(found.policy, mask), self._best(found.results, -np.inf, mask)
+            value = float(found.results[found.action])
+            return ShownDecision(seat, found.action, agent.name, likely, results, value, note)
+        advice = self._game.advice(question.key, question.saved)
+        likely = [] if advice.odds is None else self._likely(advice.odds, mask)
         return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
-    def advised(self) -> ShownDecision | None:
-        """The hint for the person to move, or None without an adviser."""
-        adviser = self._advisers.get(self.asked[0])
-        return None if adviser is None else self.hint(adviser)
+    def adviser(self, seat: int) -> Agent | None:
+        """The agent that gives a person hints; None if there is none."""
+        return self._advisers.get(seat)
 
     def undo(self, seat: int) -> bool:
         """Goes back to the last decision of a person. Returns False if there was none."""
@@ -229,24 +251,17 @@ class TableGame:
                 self._game.restore(self._past[-1].saved)
         return True
 
-    def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> ShownDecision:
-        found: SearchResult = search.think(self.state, self._keys()[0], seconds)
-        note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
-        likely, results = self._likely(found.policy), self._best(found.results, -np.inf)
-        return ShownDecision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
-
-    def _best(self, numbers: np.ndarray, least: float) -> list[tuple[str, float]]:
-        """The best actions by name with their numbers; of actions that share a name, the greater."""
-        legal = np.asarray(self.state.legal_action_mask)
+    def _best(self, numbers: np.ndarray, least: float, legal: np.ndarray) -> list[tuple[str, float]]:
+        """The best legal actions by name with their numbers; of actions that share a name, the greater."""
         order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: int(legal.sum())]
         found: dict[str, float] = {}
         for action in order[numbers[order] >= least]:
             found.setdefault(self.env.action_name(int(action)), round(float(numbers[action]), 4))
         return list(found.items())[:LIKELIEST]
 
-    def _likely(self, odds: np.ndarray) -> list[tuple[str, float]]:
+    def _likely(self, odds: np.ndarray, legal: np.ndarray) -> list[tuple[str, float]]:
         """The likeliest actions by name with their probabilities."""
-        return self._best(by_name(self.env, np.asarray(self.state.legal_action_mask), odds), LEAST)
+        return self._best(by_name(self.env, legal, odds), LEAST, legal)
 
     def _keys(self) -> tuple[Key, Key]:
         """The keys of the players and of chance for the current step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -13,8 +14,9 @@ from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
 from jaxrl.serve.server import Server
-from jaxrl.serve.tables.game import Agent, ShownDecision, TableGame
+from jaxrl.serve.tables.game import Agent, Question, ShownDecision, TableGame
 from jaxrl.serve.tables.record import NAME, SLOWEST, TableRecord, is_person
+from jaxrl.serve.tables.timed_search import TimedSearch
 from jaxrl.serve.tables.views import position
 from jaxrl_envs.shared.errors import UserError
 
@@ -47,7 +49,7 @@ class LiveTable:
         self.game: TableGame | None = None
         self.context: GameContext | None = None
         self.paused, self._once = False, False
-        self.trouble = ""
+        self.trouble, self.doing = "", ""
         self.decision: ShownDecision | None = None
         self._views: dict[int | None, tuple[int, dict[str, Any]]] = {}  # with the number of the time they were made
         self._serial = 0
@@ -57,6 +59,7 @@ class LiveTable:
         self._lock, self._saving, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._whole: set[asyncio.Task[None]] = set()  # background tasks that must finish
+        self._hints: dict[Connection, tuple[asyncio.Task[None], threading.Event]] = {}  # asked for, not yet given
 
     @property
     def public(self) -> bool:
@@ -93,11 +96,13 @@ class LiveTable:
     def leave(self, connection: Connection) -> None:
         """Removes a connection."""
         self.connections.discard(connection)
+        self._cancel_hint(connection)
         self.used = time.monotonic()
         self._refresh()
 
     async def close(self) -> None:
         """Stops the task and saves."""
+        self._cancel_hints()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -155,11 +160,18 @@ class LiveTable:
             await self._settle()
             await self._wake.wait()
             return
+        if (search := self.game.search) is not None and not search.compiled:
+            self.doing = "searching (compiling first)"
+            self._refresh()
+            try:
+                return await self._compile(search, self.game.question())
+            finally:
+                self.doing = ""
         self._once, began = False, time.monotonic()
         async with self._lock:
             if self.game.over or self.game.waits:
                 return
-            work = self._server.think if self.game.ponders else self._server.work
+            work = self._server.think if self.game.search else self._server.work
             decision, after = await work(self.game.decide, told=self.public)
             await self._to_its_end(self._carry_out(decision, after))
             self.decision = decision if self.public else None
@@ -273,24 +285,72 @@ class LiveTable:
             if type(action) is not int or not game.is_legal(action):
                 raise UserError("this cannot be played now.")
             await self._server.work(game.take, action)
+            self._cancel_hints()
         await self._moved()
         self._wake.set()
 
     async def _hint(self, connection: Connection, message: dict[str, Any]) -> None:
+        """Begins a hint, which takes the place of one begun before; the table goes on, and a move cancels it."""
+        self._asked(connection)  # while an agent decides, the lock is not waited for
         async with self._lock:
             game = self._asked(connection)
-            if message.get("by") == "search":
-                assert self.context is not None
-                search = await self._server.ponder(self._catalog.search, self.context)
-                if search is None:
-                    raise UserError("this game cannot be searched.")
-                agent = Agent("a search", None, search, SEARCHED)
-                found: ShownDecision | None = await self._server.think(game.hint, agent)
-            else:
-                found = await self._server.work(game.advised)
-            if found is None:
-                raise UserError("no agent here can give a hint.")
-            connection.note(kind="hint", at=game.time, **_told(found, game))
+            question = await self._server.work(game.question)
+        self._cancel_hint(connection)
+        cancelled = threading.Event()
+        work = self._search if message.get("by") == "search" else self._advise
+        task = asyncio.create_task(self._give(connection, work, question, cancelled))
+        self._hints[connection] = task, cancelled
+
+    async def _give(
+        self,
+        connection: Connection,
+        work: Callable[[Connection, Question, threading.Event], Coroutine[Any, Any, dict[str, Any]]],
+        question: Question,
+        cancelled: threading.Event,
+    ) -> None:
+        try:
+            connection.note(**await work(connection, question, cancelled))
+        except UserError as error:
+            connection.note(kind="error", text=str(error))
+        except Exception:  # of a game's own code: the table goes on
+            LOG.exception("a hint at table %s", self.kept.id)
+            connection.note(kind="error", text="this hint failed: the server's log says why.")
+        del self._hints[connection]
+
+    async def _search(self, connection: Connection, question: Question, cancelled: threading.Event) -> dict[str, Any]:
+        assert self.context is not None and self.game is not None
+        search = await self._server.ponder(self._catalog.search, self.context)
+        if search is None:
+            raise UserError("this game cannot be searched.")
+        if not search.compiled:
+            connection.note(kind="doing", text="searching (compiling first) …")
+            await self._compile(search, question)
+        connection.note(kind="doing", text="searching …")
+        agent = Agent("a search", None, search, SEARCHED)
+        found = await self._server.think(self.game.hint, agent, question, cancelled)
+        return {"kind": "hint", "at": question.time, **_told(found, self.game)}
+
+    async def _advise(self, connection: Connection, question: Question, cancelled: threading.Event) -> dict[str, Any]:
+        assert self.game is not None
+        adviser = self.game.adviser(int(question.saved.state.current_player))
+        if adviser is None:
+            raise UserError("no agent here can give a hint.")
+        connection.note(kind="doing", text="asking …")
+        found = await self._server.work(self.game.hint, adviser, question)
+        return {"kind": "hint", "at": question.time, **_told(found, self.game)}
+
+    async def _compile(self, search: TimedSearch, question: Question) -> None:
+        await self._server.build_once(search, lambda: search.compile(question.saved.state, question.key))
+
+    def _cancel_hint(self, connection: Connection) -> None:
+        if (asked := self._hints.pop(connection, None)) is not None:
+            task, cancelled = asked
+            cancelled.set()
+            task.cancel()
+
+    def _cancel_hints(self) -> None:
+        for connection in list(self._hints):
+            self._cancel_hint(connection)
 
     async def _undo(self, connection: Connection, message: dict[str, Any]) -> None:
         seat = connection.seat
@@ -301,6 +361,7 @@ class LiveTable:
             if self.kept.rated or not await self._server.work(self.game.undo, seat):
                 raise UserError("there is nothing to take back.")
             self.kept.undone = True
+            self._cancel_hints()
             for each in self.connections:
                 each.told = min(each.told, self.game.time)
         await self._moved()
@@ -338,7 +399,8 @@ class LiveTable:
     def compose(self, connection: Connection) -> dict[str, Any] | None:
         """The newest view for a connection: of the position only what `jaxrl.serve.tables.views` gives its seat."""
         seat = connection.seat
-        message = {"kind": "view", "you": seat, "trouble": self.trouble, "paused": self.paused, **self._about()}
+        message = {"kind": "view", "you": seat, "trouble": self.trouble, "paused": self.paused, "doing": self.doing}
+        message |= self._about()
         if self.game is None:
             return message | {"opening": True}
         if seat not in self._views:

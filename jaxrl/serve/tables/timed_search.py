@@ -7,6 +7,7 @@ small program is compiled for all times.
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import NamedTuple
 
@@ -43,24 +44,31 @@ class TimedSearch:
         )
         own = named_policy(env, env.reference_bot)
         self._search = make_search(env, settings, own=own, guide=no_guide)
-        self._programs, self._compiled = programs, False
+        self._programs, self.compiled = programs, False
 
-    def think(self, state: State, key: Key, seconds: float) -> SearchResult:
+    def compile(self, state: State, key: Key) -> None:
+        """Compiles the small search, which may take a minute, by searching in this state."""
+        jax.block_until_ready(self._programs(self._plan, plain=True)(state, key, np.uint32(0)))
+        self.compiled = True
+
+    def think(self, state: State, key: Key, seconds: float, cancelled: threading.Event | None = None) -> SearchResult:
         """Searches for the seat to move, from what it may see.
 
         Args:
           state: of a running game.
           key: of the worlds.
           seconds: time to use, exceeded by at most half a small search; the first call also compiles.
+          cancelled: once it is set, the search ends with the small search that it is in.
         """
+        if not self.compiled:
+            self.compile(state, key)
         plan = self._programs(self._plan, plain=True)
-        if not self._compiled:
-            jax.block_until_ready(plan(state, key, np.uint32(0)))
-            self._compiled = True
         begin, last = time.perf_counter(), 0.0
         policies: list[np.ndarray] = []
         results: list[np.ndarray] = []
-        while not policies or time.perf_counter() - begin + last / 2 < seconds:
+        while not policies or (
+            time.perf_counter() - begin + last / 2 < seconds and not (cancelled and cancelled.is_set())
+        ):
             started = time.perf_counter()
             policy, result = jax.device_get(plan(state, key, np.uint32(len(policies) + 1)))
             policies.append(policy)
