@@ -10,7 +10,7 @@ import yaml
 from jaxrl import config as configs
 from jaxrl.config import presets
 
-NAMES = ("battle_speed", "battle_balance", "battle_dqn", "battle_zoo")
+NAMES = ("battle_speed", "battle_balance", "battle_dqn", "battle_dqn_speed", "battle_dqn_balance", "battle_zoo")
 
 
 @pytest.mark.parametrize(("name", "games"), [("battle_speed", 12), ("battle_balance", 8)])
@@ -28,6 +28,13 @@ def test_the_balanced_one_meets_many_opponents():
 def test_battle_dqn_learns_by_dqn():
     config = configs.load("battle_dqn")
     assert config.train.algorithm == "dqn" and config.dqn.alpha > 0
+
+
+@pytest.mark.parametrize(("name", "settings"), [("speed", (12, 10, 256, 2_000)), ("balance", (8, 7, 320, 5_000))])
+def test_the_common_profiles_of_dqn(name, settings):
+    config = configs.load(f"battle_dqn_{name}")
+    found = (config.train.num_envs, config.dqn.updates, config.dqn.batch, config.dqn.learning_starts)
+    assert found == settings and config.train.algorithm == "dqn"
 
 
 @pytest.mark.parametrize("name", NAMES)
