@@ -42,7 +42,9 @@ class EnvConfig(Section):
     fixed: ClassVar[tuple[str, ...]] = ("",)
 
     id: str = option(
-        "skull_king", "a registered name, pgx:GAME, gymnax:GAME, or package.module:Class", runs=registry.permissions
+        "skull_king",
+        "a registered name, pgx:GAME, gymnax:GAME, pettingzoo:GAME, or package.module:Class",
+        runs=registry.permissions,
     )
     options: dict[str, Any] = option({}, "options of the game, e.g. players; `jaxrl config --env ID` lists them")
 

@@ -3,7 +3,8 @@
 An id is one of
 
 - a registered name, ``"skull_king"``;
-- a name of another library, ``"pgx:connect_four"`` or ``"gymnax:CartPole-v1"`` (optional packages);
+- a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"`` or ``"pettingzoo:tictactoe"`` (optional
+  packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
 Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled. What
@@ -45,7 +46,11 @@ _GAMES: dict[str, Entry] = {
     ),
     "skull_king": Entry("jaxrl_envs.skull_king.env:SkullKing", "jaxrl_envs.skull_king"),
 }
-_LIBRARIES: dict[str, str] = {"pgx": "jaxrl_envs.adapters.pgx:PgxEnv", "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv"}
+_LIBRARIES: dict[str, str] = {
+    "pgx": "jaxrl_envs.adapters.pgx:PgxEnv",
+    "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv",
+    "pettingzoo": "jaxrl_envs.adapters.pettingzoo_games:PettingZooEnv",
+}
 
 
 class Option(NamedTuple):
