@@ -1,24 +1,33 @@
-"""`jaxrl export`: a policy file for inference."""
+"""`jaxrl export`: a policy file for inference, or a policy as a program or model of others."""
 
 from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxrl.config import command_line as arguments
+from jaxrl_envs.shared.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxrl.players.export import ExportedPolicy
 
 HELP = "write a policy file for inference"
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl export`."""
-    arguments.run(parser)
+    help = "a run; with --numpy and --onnx also zoo:NAME or a policy file"
+    arguments.completed(parser.add_argument("run", metavar="RUN", help=help), arguments.trained_names)
     arguments.allow(parser)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="where to write (default: RUN.jaxrl, .py or .onnx)")
     arguments.checkpoint(parser)
     parser.add_argument("--seed-index", type=arguments.whole, default=0, help="which seed of a run with several")
-    parser.add_argument("--half", action="store_true", help="weights in half precision; says what that costs")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--half", action="store_true", help="weights in half precision; says what that costs")
+    form.add_argument("--numpy", action="store_true", help="one Python file that needs NumPy alone, not jax")
+    form.add_argument("--onnx", action="store_true", help="an ONNX model (needs the extra onnx)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -26,8 +35,13 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.matches.remote import is_remote
     from jaxrl.players.export import load_policy, save_policy
     from jaxrl.players.policy_agreement import count_equal_choices
+    from jaxrl.players.spec import ZOO, parse
     from jaxrl.runs.directory import load_run
 
+    if args.numpy or args.onnx:
+        return _standalone(args)
+    if parse(args.run).kind == ZOO:
+        raise UserError(f"{args.run} is a policy file already (`jaxrl zoo get`): add --numpy or --onnx.")
     run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
     save_policy(path, run, args.seed_index, half=args.half)
@@ -41,3 +55,41 @@ def main(args: argparse.Namespace) -> int:
         share = counts.equal / counts.decisions
         print(f"half precision: the same choice in {share:.2%} of {counts.decisions:,} decisions of sampled games")
     return 0
+
+
+def _standalone(args: argparse.Namespace) -> int:
+    """Writes the program or the model, and prints what goes into it."""
+    from jaxrl.players.standalone.layers import layers_of
+    from jaxrl.players.standalone.numpy_file import save_numpy
+    from jaxrl.players.standalone.onnx_file import save_onnx
+
+    policy, name = _policy(args)
+    path = args.file or f"{name}{'.py' if args.numpy else '.onnx'}"
+    (save_numpy if args.numpy else save_onnx)(path, policy)
+    told, size = layers_of(policy).settings, Path(path).stat().st_size
+    print(f"{path}: {policy.name} after {policy.update} updates, {size / 1e6:.1f} MB")
+    print(f"reads {told['features']} features of {told['game']}, as encoded, and the mask of {told['actions']} actions")
+    if policy.config.network.compute_dtype != "float32":
+        print("the policy was trained with bfloat16 and is written in float32: values differ by some thousandths")
+    return 0
+
+
+def _policy(args: argparse.Namespace) -> tuple[ExportedPolicy, str]:
+    """The policy of a run, of the zoo or of a policy file, and the name of the file to write."""
+    from jaxrl import zoo
+    from jaxrl.players.export import ExportedPolicy, load_policy
+    from jaxrl.players.find import run_of
+    from jaxrl.players.spec import ZOO, parse
+    from jaxrl.runs.directory import load_run
+
+    spec = parse(args.run)
+    if spec.kind == ZOO:
+        return load_policy(zoo.policy_file(spec.name), args.allow), spec.name
+    if Path(args.run).is_file():
+        return load_policy(args.run, args.allow), Path(args.run).stem
+    name, checkpoint = run_of(spec)
+    run = load_run(name, checkpoint or args.checkpoint, args.allow)
+    if not 0 <= args.seed_index < len(run.params):
+        raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {args.seed_index}.")
+    params = run.params[args.seed_index]
+    return ExportedPolicy(run.name, run.config, run.env, run.update, params), run.name

@@ -1,0 +1,1 @@
+"""Policies as files of other programs, which run without jaxrl and without jax."""

@@ -1,0 +1,72 @@
+"""A trained network as a list of named float32 arrays and a few settings, for programs that do not know jaxrl."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl.networks.factory import INNER, STATISTICS
+from jaxrl.players.export import ExportedPolicy
+from jaxrl_envs.shared.errors import UserError
+
+
+class Layers(NamedTuple):
+    """A dense or recurrent network.
+
+    Attributes:
+      settings: what the arrays alone do not say, as JSON values: policy, game, game_version, update, features (F),
+        actions (A), dense (number of layers), activation, layer_norm, normalize, cell ("", "lstm" or "gru"), cells
+        (number of recurrent layers), width (of their state).
+      weights: f32 arrays by name: dense_0/kernel [inputs, outputs], dense_0/bias, norm_0/scale, lstm_0/ii/kernel,
+        policy/kernel, value/kernel, normaliser/mean, ...
+    """
+
+    settings: dict[str, Any]
+    weights: dict[str, np.ndarray]
+
+
+def layers_of(policy: ExportedPolicy) -> Layers:
+    """The layers of a policy.
+
+    Raises:
+      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head.
+    """
+    network, algorithm = policy.config.network, policy.config.train.algorithm
+    cell = network.recurrent.cell if network.kind == "recurrent" else ""
+    if network.reader[0] != "mlp" or algorithm != "ppo":
+        raise UserError(
+            "--numpy and --onnx write dense networks of PPO, also with recurrent layers; this is "
+            f"{algorithm} with network.{network.reader[1]} {network.reader[0]}: use the policy file of `jaxrl export`."
+        )
+    settings = {
+        "policy": policy.name,
+        "game": policy.config.env.id,
+        "game_version": policy.env.version,
+        "update": policy.update,
+        "features": _features(policy),
+        "actions": policy.env.num_actions,
+        "dense": len(network.hidden),
+        "activation": network.activation,
+        "layer_norm": network.layer_norm,
+        "normalize": network.normalize,
+        "cell": cell,
+        "cells": network.recurrent.layers if cell else 0,
+        "width": network.recurrent.width if cell else 0,
+    }
+    return Layers(settings, _weights(policy))
+
+
+def _features(policy: ExportedPolicy) -> int:
+    return int(jax.eval_shape(policy.env.features, policy.env.observation_spec).shape[0])
+
+
+def _weights(policy: ExportedPolicy) -> dict[str, np.ndarray]:
+    """Parameters by name; the names of a normalised network, of a torso and of the heads are shortened."""
+    found = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(policy.player().params)[0]:
+        steps = [step.key for step in path if step.key not in (INNER, "torso", "heads")]
+        if steps != [STATISTICS, "decisions"]:
+            found["/".join(steps)] = np.ascontiguousarray(leaf, np.float32)
+    return found
