@@ -232,7 +232,7 @@ class TableGame:
         return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
     def adviser(self, seat: int) -> Agent | None:
-        """The agent that gives a person hints; None if there is none."""
+        """The agent that gives a person hints; None if no agent can."""
         return self._advisers.get(seat)
 
     def undo(self, seat: int) -> bool:
