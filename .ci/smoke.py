@@ -44,6 +44,7 @@ def main(programs: Path) -> int:
     jaxrl("train", "--config", "beasty_bar", "--name", "tiny", *TINY)
     assert "random" in jaxrl("evaluate", "tiny", "--deals", "4")
     jaxrl("export", "tiny", "tiny.jaxrl")
+    assert "index.html" in jaxrl("site", "page")
     assert "tiny" in jaxrl("runs")
     jaxrl("play", "beasty_bar", typed="hint\nquit\n")  # no run is called so: the policy of the zoo
     print(f"smoke: {len(cli.commands())} commands, {len(presets.shipped())} presets")
@@ -65,6 +66,8 @@ def check_files(package: Path) -> None:
         ("configs/ratings", "*.yaml", 2),
         ("zoo", "*.jaxrl", 3),
         ("zoo", "*.md", 3),
+        ("serve/site", "*.js", 1),
+        ("../jaxrl_envs/beasty_bar/browser", "*.*", 6),
         ("../jaxrl_envs/battle/data", "**/*.yaml", 3),
         ("../jaxrl_envs/forge/daemon/src", "**/*.java", 20),
         ("../jaxrl_envs/forge/decks", "*.dck", 7),

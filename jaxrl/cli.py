@@ -60,6 +60,7 @@ COMMANDS = {  # name -> module, see `Command`
     "imitate": "jaxrl.training.imitation.command_imitate",
     "play": "jaxrl.matches.command_play",
     "serve": "jaxrl.serve.command",
+    "site": "jaxrl.serve.site.command_site",
     "film": "jaxrl.matches.recording.command_film",
     "export": "jaxrl.players.command_export",
     "check": "jaxrl.config.command_check",

@@ -5,13 +5,9 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxrl.config import command_line as arguments
 from jaxrl_envs.shared.errors import UserError
-
-if TYPE_CHECKING:
-    from jaxrl.players.export import ExportedPolicy
 
 HELP = "write a policy file for inference"
 
@@ -59,11 +55,12 @@ def main(args: argparse.Namespace) -> int:
 
 def _standalone(args: argparse.Namespace) -> int:
     """Writes the program or the model, and prints what goes into it."""
+    from jaxrl.players.find import find_policy
     from jaxrl.players.standalone.layers import layers_of
     from jaxrl.players.standalone.numpy_file import save_numpy
     from jaxrl.players.standalone.onnx_file import save_onnx
 
-    policy, name = _policy(args)
+    policy, name = find_policy(args.run, args.checkpoint, args.allow, args.seed_index)
     path = args.file or f"{name}{'.py' if args.numpy else '.onnx'}"
     (save_numpy if args.numpy else save_onnx)(path, policy)
     told, size = layers_of(policy).settings, Path(path).stat().st_size
@@ -72,24 +69,3 @@ def _standalone(args: argparse.Namespace) -> int:
     if policy.config.network.compute_dtype != "float32":
         print("the policy was trained with bfloat16 and is written in float32: values differ by some thousandths")
     return 0
-
-
-def _policy(args: argparse.Namespace) -> tuple[ExportedPolicy, str]:
-    """The policy of a run, of the zoo or of a policy file, and the name of the file to write."""
-    from jaxrl import zoo
-    from jaxrl.players.export import ExportedPolicy, load_policy
-    from jaxrl.players.find import run_of
-    from jaxrl.players.spec import ZOO, parse
-    from jaxrl.runs.directory import load_run
-
-    spec = parse(args.run)
-    if spec.kind == ZOO:
-        return load_policy(zoo.policy_file(spec.name), args.allow), spec.name
-    if Path(args.run).is_file():
-        return load_policy(args.run, args.allow), Path(args.run).stem
-    name, checkpoint = run_of(spec)
-    run = load_run(name, checkpoint or args.checkpoint, args.allow)
-    if not 0 <= args.seed_index < len(run.params):
-        raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {args.seed_index}.")
-    params = run.params[args.seed_index]
-    return ExportedPolicy(run.name, run.config, run.env, run.update, params), run.name

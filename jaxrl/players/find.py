@@ -13,7 +13,7 @@ from jaxrl import zoo
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.games import make_games
-from jaxrl.players.export import load_policy
+from jaxrl.players.export import ExportedPolicy, load_policy
 from jaxrl.players.player import Player
 from jaxrl.players.spec import BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
@@ -115,6 +115,30 @@ def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> 
         else scripted_player(env, parse(name).label)
         for name in names
     ]
+
+
+def find_policy(
+    name: str, checkpoint: str = "newest", allow: Collection[str] = (), seed_index: int = 0
+) -> tuple[ExportedPolicy, str]:
+    """The policy of zoo:NAME, of a policy file or of a run, for inference, and a name for files that are made of it.
+
+    Args:
+      name: a specification, see `jaxrl.players.spec`.
+      checkpoint: of a run that names none.
+      allow: what files may name, see `jaxrl.config.trust`.
+      seed_index: which seed of a run with several.
+
+    Raises:
+      UserError: there is no such policy, or the run has no such seed.
+    """
+    spec = parse(name)
+    if (file := _policy_file(spec)) is not None:
+        return load_policy(file, allow), file.stem
+    name, own = run_of(spec)
+    run = load_run(name, own or checkpoint, allow)
+    if not 0 <= seed_index < len(run.params):
+        raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
+    return ExportedPolicy(run.name, run.config, run.env, run.update, run.params[seed_index]), run.name
 
 
 def default_to_zoo(name: str) -> str:

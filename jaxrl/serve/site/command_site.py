@@ -1,0 +1,37 @@
+"""`jaxrl site`: a page without a server on which one plays a policy."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser
+from pathlib import Path
+
+from jaxrl import zoo
+from jaxrl.config import command_line as arguments
+from jaxrl_envs.contract import registry
+
+HELP = "write a static page on which one plays a policy in the browser alone"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl site`."""
+    help = "where to write the page: a new or empty folder, or an earlier page"
+    parser.add_argument("folder", metavar="FOLDER", help=help)
+    help = "the opponent: zoo:NAME, a run or a policy file (default: of the zoo)"
+    arguments.completed(parser.add_argument("--policy", metavar="POLICY", help=help), arguments.trained_names)
+    arguments.checkpoint(parser)
+    arguments.allow(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl site`."""
+    from jaxrl.players.find import find_policy
+    from jaxrl.serve.site.build import PAGE, build
+
+    text = args.policy or zoo.PREFIX + next(name for name in zoo.names() if name in registry.games_with(PAGE))
+    policy, _ = find_policy(text, args.checkpoint, args.allow)
+    written = build(Path(args.folder), policy, text)
+    size = sum(path.stat().st_size for path in written)
+    print(f"{args.folder}: {len(written)} files, {size / 1e6:.1f} MB; play against {text} on index.html")
+    print(f"any web server can show them, e.g. python3 -m http.server -d {args.folder} (http://localhost:8000)")
+    return 0

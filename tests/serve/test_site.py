@@ -1,0 +1,130 @@
+"""The static page: its JavaScript has the rules, the features and the network of the Python package."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from itertools import islice
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import cli, zoo
+from jaxrl.players.export import load_policy
+from jaxrl.serve.site.build import build
+from jaxrl_envs.shared.errors import UserError
+from tests.players.test_standalone import NETWORKS, untrained
+from tests.support.paths import ROOT
+
+NODE = shutil.which("node")
+GAMES = ROOT / "tests" / "golden" / "beasty_bar" / "games.jsonl.gz"
+COMPARED = 45  # games, a thousand states
+needs_node = pytest.mark.skipif(NODE is None, reason="there is no node on this machine: JavaScript cannot be compared")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "page"
+    assert cli.main(["site", str(folder)]) == 0
+    return folder
+
+
+def run_node(script, site, tmp_path, lines):
+    """What a script of tests/support/node prints for lines of JSON."""
+    shutil.copytree(site, tmp_path / "page")
+    (tmp_path / "page" / "package.json").write_text('{"type": "module"}')  # as <script type="module"> has it
+    path = ROOT / "tests" / "support" / "node" / script
+    done = subprocess.run(
+        [NODE, path, tmp_path / "page"], input="\n".join(lines), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def recorded():
+    with gzip.open(GAMES, "rt") as lines:
+        yield from (line.strip() for line in lines)
+
+
+@needs_node
+def test_the_rules_replay_every_recorded_game(site, tmp_path):
+    lines = list(recorded())
+    turns = sum(len(json.loads(line)["moves"]) for line in lines)
+    assert run_node("replay.mjs", site, tmp_path, lines) == [f"{len(lines)} games, {turns} turns"]
+    assert len(lines) == 1500
+    broken = json.loads(lines[0])
+    broken["moves"][3][2] = broken["moves"][4][2]  # the comparison compares
+    assert len(run_node("replay.mjs", site, tmp_path / "again", [json.dumps(broken)])) > 1
+
+
+@needs_node
+def test_features_and_network_are_those_of_the_policy(site, tmp_path):
+    """From the views of both seats, and the views do not depend on hidden cards."""
+    policy = load_policy(zoo.policy_file("beasty_bar"))
+    env, network = policy.env, policy._algorithm.network
+
+    @jax.jit
+    def look(state):
+        features = env.features(state.observation)
+        _, logits, value = network.apply(policy.player().params, (), features, state.legal_action_mask)
+        return features, logits, value
+
+    begin, step = jax.jit(env.init_from_decks), jax.jit(env.step)
+    games = [json.loads(line) for line in islice(recorded(), COMPARED)]
+    asked = [
+        {"decks": game["decks"], "start": game["start"], "actions": [move[2] for move in game["moves"]]}
+        for game in games
+    ]
+    answers = run_node("check_network.mjs", site, tmp_path, map(json.dumps, asked))
+    compared = 0
+    for game, answer in zip(asked, answers, strict=True):
+        state = begin(jnp.asarray(game["decks"], jnp.int32), jnp.int32(game["start"]))
+        for action, found in zip(game["actions"], json.loads(answer), strict=True):
+            features, logits, value = map(np.asarray, look(state))
+            assert found["legal"] == np.flatnonzero(state.legal_action_mask).tolist()
+            np.testing.assert_allclose(found["features"], features, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["logits"], logits[found["legal"]], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["value"], value, rtol=1e-5, atol=1e-5)
+            assert found["secret"]
+            state, compared = step(state, jnp.int32(action), jax.random.key(0)), compared + 1
+    assert compared >= 1000
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    assert {path.name for path in site.iterdir()} >= {"index.html", "page.js", "rules.js", "network.js", "policy.bin"}
+    for path in site.iterdir():
+        text = path.read_bytes().decode("latin1")
+        assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text) == [], path.name
+    page = (site / "index.html").read_text()
+    assert "default-src 'self'" in page and "$rules" not in page and "Heaven" not in page.partition("<body>")[0]
+    for name in re.findall(r'(?:src|href)="([^"]+)"', page):
+        assert (site / name).is_file(), name
+
+
+def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
+    assert cli.main(["site", str(site), "--policy", "zoo:beasty_bar"]) == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("mine")
+    (tmp_path / "file").touch()
+    for words, said in (
+        ([str(tmp_path / "mine")], "is no page of"),
+        ([str(tmp_path / "file")], "is no page of"),
+        ([str(tmp_path / "file" / "in")], "cannot make"),
+        ([str(tmp_path / "new"), "--policy", "zoo:skull_king"], "has no page that needs no server"),
+        ([str(tmp_path / "new"), "--policy", "zoo:beasty"], "did you mean 'beasty_bar'?"),
+    ):
+        assert cli.main(["site", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert (tmp_path / "mine" / "index.html").read_text() == "mine" and not (tmp_path / "new").exists()
+
+
+def test_a_network_that_the_page_cannot_compute_is_refused(tmp_path):
+    for kind in ("lstm", "silu"):
+        with pytest.raises(UserError, match="the page computes dense networks"):
+            build(tmp_path / "page", untrained(NETWORKS[kind], "beasty_bar"), "mine")
+    assert not (tmp_path / "page").exists()
