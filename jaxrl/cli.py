@@ -66,6 +66,7 @@ COMMANDS = {  # name -> module, see `Command`
     "check": "jaxrl.config.command_check",
     "verify": "jaxrl.config.command_verify",
     "ablate": "jaxrl.training.ablate.command_ablate",
+    "sweep": "jaxrl.training.sweep.command_sweep",
     "bench": "jaxrl.training.bench.command_bench",
     "compare": "jaxrl.diagnose.command_compare",
     "diagnose": "jaxrl.diagnose.command_diagnose",

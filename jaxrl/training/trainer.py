@@ -107,7 +107,7 @@ class Trainer:
             self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
             if distributed.is_rank0() and (self.host.milestones or run.milestones_file.exists()):
                 write_json(run.milestones_file, self.host.milestones)  # a kill may have come after later ones
-            self.logger = metric_log.make_logger(run.path, self.update, self.steps, self._pending)
+            self.logger = metric_log.make_logger(run.path, self.update, self.steps, self._pending, config.run.logs)
             total = self._steps_before + config.num_updates * config.batch_size
             seeds, headline = config.run.seeds, self._setup.headline
             self._stall_detector = None if snapshot or origin else StallDetector(config.num_updates)

@@ -47,7 +47,7 @@ def ablated(*more: str) -> int:
 def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "runs" / "levers-ablation"
     train = ablation.run_training
-    monkeypatch.setattr(ablation, "run_training", lambda config, run, *, resume: 130)  # stopped by Ctrl-C
+    monkeypatch.setattr(ablation, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
     assert ablated(*OVER) == 130
     monkeypatch.setattr(ablation, "run_training", train)
     assert ablated(*OVER) == 0
@@ -63,7 +63,9 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     assert table in said and table.index("right  ") < table.index("always  ")
     # a second time nothing is trained, and what is missing goes on; other settings are refused
     asked: list[tuple[str, bool]] = []
-    monkeypatch.setattr(ablation, "run_training", lambda config, run, *, resume: asked.append((run.name, resume)) or 1)
+    monkeypatch.setattr(
+        ablation, "run_training", lambda config, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
+    )
     assert ablated(*OVER, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
     (folder / "without-right" / "evaluation.json").unlink()  # as if it had been killed before

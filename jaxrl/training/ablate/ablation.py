@@ -26,6 +26,7 @@ from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
+from jaxrl.training.callbacks import Callback
 from jaxrl.training.launching.start import begun_config, run_training
 from jaxrl_envs.shared.errors import UserError, nearest
 
@@ -161,8 +162,8 @@ def without(config: Config, path: str, part: str | None, folder: Path, seeds: in
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
-def trained(config: Config) -> int:
-    """Trains a run, or what is left of it; the exit code.
+def trained(config: Config, callbacks: Sequence[Callback] = ()) -> int:
+    """Trains a run, or what is left of it, and tells `callbacks`; returns the exit code.
 
     Raises:
       UserError: it was begun with other settings.
@@ -170,9 +171,11 @@ def trained(config: Config) -> int:
     run = RunDirectory(config.run.path)
     if not run.checkpoints().saved():
         with begun_run(config) as run:
-            return run_training(config, run, resume=False)
-    begun = begun_config(run, config, "give this ablation a --name of its own.")
-    return 0 if scores_of(run, begun) is not None else run_training(begun, run, resume=True)
+            return run_training(config, run, resume=False, callbacks=callbacks)
+    begun = begun_config(run, config, "give these trainings a --name of their own.")
+    if scores_of(run, begun) is not None:
+        return 0
+    return run_training(begun, run, resume=True, callbacks=callbacks)
 
 
 def scores_of(run: RunDirectory, config: Config) -> Any:

@@ -100,15 +100,15 @@ def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
       UserError: it was begun with other settings, of those that change what is learnt; and `otherwise`.
     """
     begun = configs.from_dict(presets.read(run.config_file))
-    before, now = (flat(configs.to_dict(_anyhow(each))) for each in (begun, config))
+    before, now = (flat(configs.to_dict(without_deployment(each))) for each in (begun, config))
     if other := [key for key in {**before, **now} if before.get(key) != now.get(key)]:
         told = f"{run.path} was begun with {other[0]} {before.get(other[0])!r}, not {now.get(other[0])!r}"
         raise UserError(f"{told}: {otherwise}")
     return dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=begun.train.from_run))
 
 
-def _anyhow(config: Config) -> Config:
-    """A configuration without what a run has written out (`train.from_run`) or changes nothing that is learnt."""
+def without_deployment(config: Config) -> Config:
+    """A configuration without what a run has written out (`train.from_run`) and what changes nothing that is learnt."""
     section = registry.section_of(config.env.id)  # where an engine runs
     game = {config.env.id: section()} if section is not None else {}
     return dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)

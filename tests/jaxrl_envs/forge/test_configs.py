@@ -58,9 +58,9 @@ def test_a_run_may_go_on_with_forge_on_other_machines():
     here, there = (
         configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])
     )
-    assert here != there and start._anyhow(here) == start._anyhow(there)
+    assert here != there and start.without_deployment(here) == start.without_deployment(there)
     other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
-    assert start._anyhow(here) != start._anyhow(other)
+    assert start.without_deployment(here) != start.without_deployment(other)
 
 
 def test_any_deck_means_all_that_are_shipped_and_others_in_the_evaluation():

@@ -1,0 +1,35 @@
+"""`jaxrl sweep`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from jaxrl.config import command_line as arguments
+
+HELP = "search for hyper-parameters: trials by Optuna, the weak ones pruned"
+DEVICES = "own"  # see `jaxrl.cli`
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Adds the options of `jaxrl sweep`."""
+    arguments.training(parser)
+    parser.add_argument(
+        "--over",
+        required=True,
+        action="append",
+        metavar="KEY=VALUES",
+        help="a key to search: LOW..HIGH (whole numbers if both are written so), LOW..HIGH:log, or choices A,B,C; "
+        "repeatable",
+    )
+    help = "trials of the whole sweep, those of earlier starts included (default: 20)"
+    parser.add_argument("--trials", type=arguments.whole, default=20, metavar="N", help=help)
+    help = "prune no trial (otherwise those that are below the median of the others at an evaluation in training)"
+    parser.add_argument("--no-pruning", action="store_false", dest="pruning", help=help)
+
+
+def main(args: Namespace) -> int:
+    """Runs `jaxrl sweep`."""
+    from jaxrl.training.sweep.sweep import Base, sweep
+
+    base = Base(args.config, tuple(args.overrides), tuple(args.allow), args.name)
+    return sweep(base, args.over, trials=args.trials, pruning=args.pruning)
