@@ -37,6 +37,12 @@ class RunConfig(Section):
         "folder of compiled programs for fast later starts, e.g. on a local disk; empty: none",
         runs=user_code.path,
     )
+    logs: str = option(
+        "all",
+        "figures on disk: all, jsonl (metrics.jsonl, no TensorBoard), or none, which leaves curves, `jaxrl status` "
+        "and comparisons without figures",
+        choices=("none", "jsonl", "all"),
+    )
     log_level: str = option(
         "info",
         "lowest level of events in the run's log.txt; debug to find a fault",
@@ -64,7 +70,8 @@ class RunConfig(Section):
 
     def without_deployment(self) -> RunConfig:
         """Without folders, devices and logs."""
-        return dataclasses.replace(self, directory="", devices=0, cache_dir="", log_level="info", log_format="text")
+        free = {"directory": "", "devices": 0, "cache_dir": ""}
+        return dataclasses.replace(self, **free, logs="all", log_level="info", log_format="text")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -86,24 +86,35 @@ class Window:
 
 
 class MetricsLogger:
-    """Appends rows to `<directory>/metrics.jsonl` and `<directory>/tensorboard/`.
+    """Appends rows to `<directory>/metrics.jsonl` and `<directory>/tensorboard/`, or to what `run.logs` says of them.
 
     Both are written in the caller's thread and flushed per row: nothing is lost in a crash, and a full disk raises here
     instead of killing a writer thread in silence.
     """
 
-    def __init__(self, directory: Path, *, resume: tuple[int, int] | None = None, pending: Collection[int] = ()):
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        resume: tuple[int, int] | None = None,
+        pending: Collection[int] = (),
+        logs: str = "all",
+    ):
         """Opens the files.
 
         Args:
           directory: of the run.
           resume: the (update, environment steps) to continue from; None for a new run.
           pending: updates whose evaluations are still to be logged.
+          logs: all, jsonl or none (`run.logs`).
         """
         path = Path(directory) / "metrics.jsonl"
         if resume is not None and path.exists():
             _truncate(path, resume[0], pending)
-        self._rows = path.open("a", encoding="utf-8")
+        self._rows = None if logs == "none" else path.open("a", encoding="utf-8")
+        self._events = None
+        if logs != "all":
+            return
         board = Path(directory) / "tensorboard"
         board.mkdir(parents=True, exist_ok=True)
         # The process id keeps a quick restart within one second from overwriting the previous file.
@@ -117,28 +128,34 @@ class MetricsLogger:
         for tag, value in metrics.items():
             number = float(value)
             row[tag] = number if math.isfinite(number) else None  # JSON has no NaN
-            if math.isfinite(number):
+            if self._events is not None and math.isfinite(number):
                 self._write_event(Event(step=steps, summary=scalar(tag, number)))
-        self._rows.write(json.dumps(row) + "\n")
-        self._rows.flush()
-        self._events.flush()
+        if self._rows is not None:
+            self._rows.write(json.dumps(row) + "\n")
+            self._rows.flush()
+        if self._events is not None:
+            self._events.flush()
 
     def close(self) -> None:
-        """Flushes and closes both files."""
-        self._rows.close()
-        self._events.close()
+        """Flushes and closes the files."""
+        for file in (self._rows, self._events):
+            if file is not None:
+                file.close()
 
     def _write_event(self, event: Event) -> None:
+        assert self._events is not None
         event.wall_time = time.time()
         self._events.write_event(event)
 
 
-def make_logger(directory: Path, update: int, steps: int, pending: Collection[int] = ()) -> MetricsLogger | None:
+def make_logger(
+    directory: Path, update: int, steps: int, pending: Collection[int] = (), logs: str = "all"
+) -> MetricsLogger | None:
     """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
     if not distributed.is_rank0():
         return None
     resume = (update, steps) if (directory / "metrics.jsonl").exists() else None
-    return MetricsLogger(directory, resume=resume, pending=pending)
+    return MetricsLogger(directory, resume=resume, pending=pending, logs=logs)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

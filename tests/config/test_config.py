@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jaxrl import cli
@@ -19,7 +20,7 @@ from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config import presets
 from jaxrl.config.describe import describe
-from jaxrl.games import make_games
+from jaxrl.games import make_games, make_stages
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.runs.config import RunConfig, device_count
@@ -474,6 +475,19 @@ def test_presets_are_what_they_were(name):
     assert digest(configs.load(name)) == RESOLVED[name]
 
 
+def test_round_weights_and_phase_schedule_are_in_a_preset():
+    config = configs.load("skull_king_hierarchical")
+    weights = config.env.options["round_weights"]
+    np.testing.assert_allclose(weights, np.linspace(0.5, 2.0, 10), atol=0.005)
+    late, more, whole = stages = configs.stages(config)
+    drawn = [stage.config.env.options["round_weights"] for stage in stages]
+    assert drawn == [[0] * 7 + weights[7:], [0] * 3 + weights[3:], weights]
+    assert [stage.until.steps for stage in (late, more)] == [1_000_000, 1_000_000] and config.train.total_steps > 3e6
+    assert config.train.algorithm == "hierarchical" and config.hierarchical.balance
+    assert (config.hierarchical.manager.epochs, config.hierarchical.worker.epochs) == (25, 12)
+    make_stages(config)  # the game and the algorithm accept it
+
+
 def digest(config: configs.Config) -> str:
     """Of all keys that differ from their default, with the values of both."""
     own, default = configs.to_dict(config), configs.to_dict(configs.config_for(config.env.id)())
@@ -544,9 +558,9 @@ def test_a_wrong_base_is_one_sentence(files, expected, tmp_path):
     assert expected in str(error.value) and "\n" not in str(error.value)
 
 
-def test_there_are_no_more_than_137_keys():
+def test_there_are_no_more_than_138_keys():
     """A new one must be worth it: one that no reasonable user changes is a constant beside its use, with the reason."""
-    assert len([line for line in describe().splitlines() if re.match(r"  \S", line)]) <= 137
+    assert len([line for line in describe().splitlines() if re.match(r"  \S", line)]) <= 138
 
 
 def test_an_algorithm_of_ones_own(tmp_path):

@@ -20,7 +20,17 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from jaxrl.runs import metric_log, metrics, stopwatch
 from jaxrl.runs.logs.console import ProgressLine
-from jaxrl.runs.metric_log import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
+from jaxrl.runs.metric_log import (
+    MetricsLogger,
+    Progress,
+    Window,
+    duration,
+    flatten_seeds,
+    human,
+    make_logger,
+    rate,
+    read_rows,
+)
 from jaxrl.runs.stopwatch import CompileClock
 from jaxrl.training import health
 
@@ -46,6 +56,23 @@ def test_rows_and_events_carry_the_same_metrics(tmp_path):
     scalars = [(e.step, v.tag, v.simple_value) for e in events(tmp_path) for v in e.summary.value]
     assert scalars == [(64, "train/loss", 0.5)]
     logger.close()
+
+
+@pytest.mark.parametrize(("logs", "files"), [("all", ["metrics.jsonl", "tensorboard"]), ("jsonl", ["metrics.jsonl"])])
+def test_what_is_written_follows_run_logs(logs, files, tmp_path):
+    for resume in (None, (1, 10)):
+        logger = MetricsLogger(tmp_path, resume=resume, logs=logs)
+        logger.write(1 if resume is None else 2, 10, {"a": 1.0})
+        logger.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    assert [row["update"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2]
+
+
+def test_without_logs_nothing_is_written(tmp_path):
+    logger = make_logger(tmp_path, 0, 0, logs="none")
+    logger.write(1, 10, {"a": 1.0})
+    logger.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_resumed_log_has_every_update_once(tmp_path):
