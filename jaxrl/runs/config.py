@@ -70,8 +70,9 @@ class RunConfig(Section):
 
     def without_deployment(self) -> RunConfig:
         """Without folders, devices and logs."""
-        free = {"directory": "", "devices": 0, "cache_dir": ""}
-        return dataclasses.replace(self, **free, logs="all", log_level="info", log_format="text")
+        return dataclasses.replace(
+            self, directory="", devices=0, cache_dir="", logs="all", log_level="info", log_format="text"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
