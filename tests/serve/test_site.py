@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from jaxrl import cli, zoo
+from jaxrl.config import from_dict
 from jaxrl.players.export import load_policy
 from jaxrl.serve.site.build import build
 from jaxrl_envs.shared.errors import UserError
@@ -124,7 +125,9 @@ def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
 
 
 def test_a_network_that_the_page_cannot_compute_is_refused(tmp_path):
+    policy = untrained(NETWORKS["relu"])
     for kind in ("lstm", "silu"):
+        policy.config = from_dict({"env": {"id": "beasty_bar"}, **NETWORKS[kind]})
         with pytest.raises(UserError, match="the page computes dense networks"):
-            build(tmp_path / "page", untrained(NETWORKS[kind], "beasty_bar"), "mine")
+            build(tmp_path / "page", policy, "mine")
     assert not (tmp_path / "page").exists()
