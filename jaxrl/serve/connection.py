@@ -27,7 +27,7 @@ class Connection:
     Attributes:
       seat: the person's seat; None for a spectator.
       told: number of lines of the story that were sent, see `compose`.
-      board: the drawing that was sent last.
+      board, scores: the drawing and the scores that were sent last.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Connection:
         self.seat: int | None = None
         self.told = 0
         self.board: str | None = None
+        self.scores: list[dict[str, Any]] | None = None
 
     def refresh(self) -> None:
         """Marks the view as changed, so that it is sent."""

@@ -162,8 +162,9 @@ class PlayerCatalog:
         return [each for each in self.known() if self.fits(context, each)]
 
     def known(self) -> list[str]:
-        """All zoo policies and all runs."""
-        return [ZOO + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
+        """All zoo policies, and the runs that have a checkpoint."""
+        runs = [RUN + name for name in self.run_names()]
+        return [ZOO + name for name in zoo.names()] + [run for run in runs if self.newest(run) >= 0]
 
     def run_names(self) -> list[str]:
         """The names of the runs in the server's folder."""

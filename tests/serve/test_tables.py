@@ -25,11 +25,16 @@ from jaxrl import cli
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording import replays
 from jaxrl.serve.guard import COOKIE
+from jaxrl.serve.player_catalog import PlayerCatalog
+from jaxrl.serve.tables.game import GameRecord, TableGame
 from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
 from jaxrl.serve.tables.timed_search import SIMULATIONS, TimedSearch
 from jaxrl.zoo import names as zoo_names
-from tests.support.games import TicTacToe
+from jaxrl_envs.contract.env import PartScores
+from tests.support.games import HighCard, TicTacToe
 from tests.support.serving import HIGH_CARD, KUHN, SIMULTANEOUS, TIC_TAC_TOE, Client, serving
+
+SCORED = "tests.serve.test_tables:Scored"
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +145,34 @@ def test_a_move_is_played_at_once_while_a_search_compiles_and_cancels_it(tmp_pat
             assert watcher.until(lambda m: m.get("over", False))["trouble"] == ""
 
 
+class Scored(HighCard):
+    """High card with a score sheet: each trick is a part."""
+
+    def part_scores(self, before, action, after):
+        gained = np.asarray(after.won) - np.asarray(before.won)
+        notes = tuple("won" if each else "" for each in gained)
+        return PartScores(f"trick {int(after.won.sum())}", tuple(gained.tolist()), notes) if gained.any() else None
+
+
+def test_the_scores_of_each_part_are_shown_and_taken_back(tmp_path):
+    with serving(tmp_path, games=(SCORED,)) as client:
+        table = client.open_table(SCORED, "person", "bot:lowest", "bot:lowest")
+        with client.sit(table["id"], table["keys"][0]) as anna:
+            anna.play_on(anna.turn())
+            sheets = [m["scores"] for m in anna.messages if "scores" in m]
+            assert [len(sheet) for sheet in sheets] == [0, 1, 2, 3], "sent where it changes"
+            assert [each["part"] for each in sheets[-1]] == ["trick 1", "trick 2", "trick 3"]
+            points = np.sum([each["points"] for each in sheets[-1]], axis=0).tolist()
+            assert points == anna.messages[-1]["figures"]["tricks"]
+    game = TableGame(Scored(), Programs(Scored()), GameRecord(SCORED, {}, [1, 2], [3, 4], []), [None] * 3, {})
+    game.open()
+    while not game.over:
+        game.take(int(np.argmax(game.state.legal_action_mask)))
+    whole = game.scores()
+    assert len(whole) == 3 and game.undo(game._askers[-4])
+    assert game.scores() == whole[: game.time // 3] != whole
+
+
 def test_a_search_that_is_cancelled_ends_with_its_current_part():
     env, cancelled = TicTacToe(), threading.Event()
     search, key = TimedSearch(env, Programs(env)), replays.keys_of([1, 2])
@@ -203,6 +236,15 @@ def test_an_agent_of_about_the_own_strength(tmp_path):
     assert after > agent_ratings(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
     ratings.add("anna", game, 0.0, [("random", 1.0)])
     assert ratings.of("anna", game) < after - 30, "against an unexpected winner"
+
+
+def test_runs_without_a_checkpoint_are_not_offered(tmp_path):
+    for name in ("begun", "trained"):
+        (tmp_path / name / "checkpoints").mkdir(parents=True)
+        (tmp_path / name / "config.yaml").touch()
+    (tmp_path / "trained" / "checkpoints" / "20").mkdir()
+    known = PlayerCatalog([HIGH_CARD], tmp_path, ()).known()
+    assert "run:trained" in known and "run:begun" not in known
 
 
 # ---- who is let in --------------------------------------------------------------------------------------------------

@@ -168,6 +168,13 @@ class BeastyBar(Env):
 
         return draw(look(state, seat))
 
+    def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
+        from jaxrl_envs.beasty_bar.display.drawing import draw
+        from jaxrl_envs.beasty_bar.display.position import settled
+
+        table = settled(before, int(action), after, seat)
+        return draw(table) if table else ""
+
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
         from jaxrl_envs.beasty_bar.display.drawing import click_areas
         from jaxrl_envs.beasty_bar.display.position import look

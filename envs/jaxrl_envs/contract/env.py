@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxrl_envs.contract.sides import outcome as best_return_wins
 from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.errors import UserError, nearest
@@ -108,6 +109,14 @@ class ClickArea(NamedTuple):
     width: float
     height: float
     actions: tuple[int, ...]
+
+
+class PartScores(NamedTuple):
+    """How the seats did in a part of a game, such as a round; known to every seat."""
+
+    part: str  # its name, such as "round 3"
+    points: tuple[float, ...]  # of that part, by seat
+    notes: tuple[str, ...]  # what they are for, a few words by seat, such as "bid 2, won 1"
 
 
 class CameTrue(NamedTuple):
@@ -244,6 +253,22 @@ class Env(abc.ABC):
     def side_name(self) -> str:
         """The word for a side in messages: "seat", or "side" where sides have several seats."""
         return "side" if self.num_sides < self.num_players else "seat"
+
+    def outcome(self, returns: Any) -> Any:
+        """Which sides have won a game, i8[..., n]: 1 won, 0 drawn, -1 lost; for win rates and searches for wins.
+
+        By default a side wins whose return is above every other's. A game in which several sides can win, such as all
+        but one loser, overrides it and `winning`, e.g. ``2 * (returns > 0).astype("int8") - 1``.
+
+        Args:
+          returns: f32[..., n], of whole games by side, NumPy or JAX.
+        """
+        return best_return_wins(returns)
+
+    @property
+    def winning(self) -> str:
+        """What a win and a draw are (`outcome`), in a sentence for people, below tables of win rates."""
+        return f"A win is a return above every other {self.side_name}'s, a draw one that equals the best of them."
 
     def reset(self, state: State, key: Key) -> State:
         """A new game for the lane whose game `state` is over; by default `init`. Auto-reset evaluates this for every
@@ -383,6 +408,11 @@ class Env(abc.ABC):
         """A drawing of what a step settles and the next state no longer shows, such as a completed trick, as `seat` may
         see it; "" (the default) if there is nothing of the kind. Of turn-based games."""
         return ""
+
+    def part_scores(self, before: State, action: int, after: State) -> PartScores | None:
+        """The scores of the part of the game that a step ends, for a score sheet; None (the default) if it ends none.
+        Shown to every seat, so only what all of them know. Of turn-based games."""
+        return None
 
     def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
         """Clickable areas of the drawing that `seat`, whose turn it is, is shown (`render_svg`); legal actions only.

@@ -1,8 +1,8 @@
 """Returns of sides, and which side has won.
 
 A game is won by a side (`Env.sides`: by default one seat each) whose return is above every other side's by more than
-rounding, drawn if it equals the best of the others, and lost otherwise. Draws are not wins. Training, search and
-evaluation all use this rule.
+rounding, drawn if it equals the best of the others, and lost otherwise. Draws are not wins. A game in which winning
+means something else, such as one with one loser, overrides `Env.outcome`, which search and evaluation ask.
 """
 
 from __future__ import annotations
@@ -45,3 +45,15 @@ def compare(own: Any, other: Any) -> Any:
     xp: Any = jnp if isinstance(own, jax.Array) or isinstance(other, jax.Array) else np
     equal = xp.isclose(own, other, rtol=TIE, atol=TIE)
     return xp.where(equal, 0, xp.sign(own - other)).astype(xp.int8)
+
+
+def outcome(returns: Any) -> Any:
+    """Who has won: i8[..., n], 1 for a side whose return is above every other side's, 0 where it equals the best of the
+    others up to rounding, else -1.
+
+    Args:
+      returns: f32[..., n] by side, NumPy or JAX.
+    """
+    xp: Any = jnp if isinstance(returns, jax.Array) else np
+    rivals = xp.where(np.eye(returns.shape[-1], dtype=bool), -xp.inf, returns[..., None, :]).max(axis=-1)
+    return compare(returns, rivals)

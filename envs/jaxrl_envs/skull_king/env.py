@@ -11,7 +11,18 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from jaxrl_envs.contract.env import Bot, CameTrue, ClickArea, Env, Key, State, Tokens, public_fields, select
+from jaxrl_envs.contract.env import (
+    Bot,
+    CameTrue,
+    ClickArea,
+    Env,
+    Key,
+    PartScores,
+    State,
+    Tokens,
+    public_fields,
+    select,
+)
 from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.cards import get_field, nth_set_bit, scale
@@ -256,6 +267,11 @@ class SkullKing(Env):
 
         table = full_trick(self, before, int(action), seat)
         return draw(table) if table else ""
+
+    def part_scores(self, before: State, action: int, after: State) -> PartScores | None:
+        from jaxrl_envs.skull_king.display.events import round_scores
+
+        return round_scores(before, int(action), after)
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
         from jaxrl_envs.skull_king.display.drawing import click_areas

@@ -57,7 +57,7 @@ class DrivingSession:
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._closing: set[asyncio.Task[None]] = set()
-        self._heard = time.monotonic()
+        self._began = self._heard = time.monotonic()
         self._sent, self._seen = 0, 0
         self._paused, self._again, self._ended = False, False, threading.Event()
         self._wanted = np.zeros(len(driven.handles.axes) + len(driven.handles.buttons), np.float32)
@@ -88,6 +88,7 @@ class DrivingSession:
         self._sent = self._seen = max(0, self._serial - 1)  # to this one only the newest frame is to be sent
         self._wanted = np.zeros_like(self._wanted)
         told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate, "countdown": KICKOFF}
+        told["waited"] = time.monotonic() - self._began  # seconds, of which the page counts on while it compiles
         connection.note(kind="head", space=self._driven.scene(), **told, **self._driven.handles._asdict())
         connection.note(kind="status", **self._status)
 

@@ -30,6 +30,12 @@ export function drawing(text) {
   return svg;
 }
 
+/** A text with `commands` as children for `make`. */
+export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
+
+/** The same for places that hold text alone. */
+export const plain = (text) => text.replaceAll("`", "");
+
 /** The element with this id. */
 export const at = (id) => document.getElementById(id);
 
@@ -42,7 +48,7 @@ export async function ask(path, body) {
   const text = await answer.text();
   let found;
   try { found = JSON.parse(text); } catch { found = { error: text || `the server says ${answer.status}` }; }
-  if (!answer.ok) throw new Error(found.error || `the server says ${answer.status}`);
+  if (!answer.ok) throw new Error(plain(found.error || "") || `the server says ${answer.status}`);
   return found;
 }
 

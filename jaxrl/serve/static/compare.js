@@ -1,5 +1,5 @@
 // Several runs side by side: their curves in one chart each, what differs in their configurations, and a verdict.
-import { ask, at, head, make } from "./common.js";
+import { ask, at, head, make, marked } from "./common.js";
 import { Chart } from "./chart.js";
 import { grouped } from "./groups.js";
 import { percent, short } from "./words.js";
@@ -88,7 +88,7 @@ async function open() {
   at("main").append(standings(), ...curves(), differences(),
     make("section", { class: "panel" }, make("h2", {}, "Quality gate"),
       make("div", { class: "row" }, "before ", choice("before", 0), "after ", choice("after", 1), make("button", { click: verdict }, "Compare")),
-      make("pre", { id: "verdict", class: "config", "aria-live": "polite" }, "as `jaxrl compare BEFORE AFTER` says it")));
+      make("pre", { id: "verdict", class: "config", "aria-live": "polite" }, marked("as `jaxrl compare BEFORE AFTER` says it"))));
 }
 
 head("/runs");

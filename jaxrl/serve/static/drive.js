@@ -5,11 +5,11 @@ const LAG = 0.03; // seconds that the picture is behind the newest frame, so tha
 const KEEP = 90; // frames that the ball's trail may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
-const COMPILING = "The match is being compiled: the first of its kind takes up to a minute, on a busy machine more …";
+const COMPILING = "The match is being compiled. The first of its kind takes up to a minute, on a busy machine more.";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
-let sent = { text: "", at: 0 }, pressed = false, drawn = [], counting;
+let sent = { text: "", at: 0 }, pressed = false, drawn = [], counting, waiting = "", since = 0, telling;
 const held = new Set();
 
 // ---- who drives against whom ----------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ async function connect() {
   at("match-view").hidden = false;
   document.activeElement.blur(); // keys are the match's from here on
   status = {};
-  say("waiting for the match …");
+  wait("Waiting for the server …");
   let Space;
   try { ({ Space } = await import("./space.js")); } catch (error) { return retire(error.message); }
   if (socket) {
@@ -72,6 +72,7 @@ function retire(words) {
   history.replaceState(null, "", location.pathname);
   held.clear();
   count(0);
+  wait("");
   at("match-view").hidden = true;
   at("setup").hidden = false;
   say(words);
@@ -80,6 +81,7 @@ function retire(words) {
 function hear(message, Space) {
   if (message.kind === "head") {
     told = message;
+    since = performance.now() - 1000 * told.waited;
     at("keys").textContent = `${told.words} P: pause; C: camera.`;
     at("names").replaceChildren(...told.names.map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
     [seen, tanks, burning] = [0, [], []];
@@ -91,7 +93,8 @@ function hear(message, Space) {
     tries = 0;
     at("score").textContent = status.text;
     at("pause").textContent = status.paused ? "Go on (P)" : "Pause (P)";
-    say(!status.ready ? COMPILING : status.over ? "The match is over." : status.paused ? "Pause" : "");
+    wait(status.ready ? "" : COMPILING);
+    say(waiting ? "" : status.over ? "The match is over." : status.paused ? "Pause" : "");
   } else if (message.kind === "error") say(message.text);
 }
 
@@ -104,6 +107,22 @@ function show(scene, Space) {
     at("camera").replaceChildren(stage.controls);
   }
   stage.follow(told.space.bodies[told.seat + 1].name);
+}
+
+/** What the match waits for, if anything: then there is nothing to see and nothing to press. */
+function wait(text) {
+  if (text && !waiting) since = performance.now();
+  waiting = text;
+  at("match-view").classList.toggle("waiting", !!text);
+  for (const button of at("match-view").querySelectorAll(".side button")) button.disabled = !!text;
+  at("waiting-for").textContent = text;
+  if (text) tellWaiting();
+}
+
+function tellWaiting() {
+  clearTimeout(telling);
+  at("seconds").textContent = `${Math.round((performance.now() - since) / 1000)} s`;
+  if (waiting) telling = setTimeout(tellWaiting, 1000);
 }
 
 const say = (text) => { at("said").textContent = text; };
@@ -177,7 +196,7 @@ function draw(milliseconds) {
     send({ controls: JSON.parse(text), seen });
     sent = { text, at: milliseconds };
   }
-  if (!told.space.times.length) return;
+  if (waiting || !told.space.times.length) return;
   stage.place = Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
   stage.render();
   drawn = [...drawn.filter((time) => time > milliseconds - 1000), milliseconds];
@@ -194,7 +213,7 @@ addEventListener("keydown", (event) => {
   if (told.keys[event.code]) {
     held.add(event.code);
     event.preventDefault();
-  } else if (event.code === "KeyP" && !event.repeat) pause();
+  } else if (event.code === "KeyP" && !event.repeat && !waiting) pause();
 });
 addEventListener("keyup", (event) => held.delete(event.code));
 addEventListener("blur", () => held.clear());
@@ -212,7 +231,10 @@ at("main").append(
   make("p", { id: "touch", class: "dim", hidden: !matchMedia("(hover: none) and (pointer: coarse)").matches },
     "A touch screen alone cannot steer: connect a gamepad, and press one of its buttons, or a keyboard."),
   make("div", { class: "theatre", id: "match-view", hidden: true, click: (event) => event.detail && document.activeElement.blur() },
-    make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "countdown" })),
+    make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "countdown" }),
+      make("div", { id: "waiting", role: "status" }, make("span", { class: "spinner" }),
+        make("p", { id: "waiting-for" }),
+        make("output", { id: "seconds", "aria-live": "off" }))),
       make("p", { id: "score", class: "words", "aria-live": "off" })),
     make("aside", { class: "panel side" },
       make("div", { id: "names", class: "row seats" }), make("div", { id: "camera" }),

@@ -1,6 +1,6 @@
 // The first page: opens tables, lists those that there are.
 
-import { ask, at, head, make } from "./common.js";
+import { ask, at, head, make, marked, plain } from "./common.js";
 import * as me from "./me.js";
 
 head("/");
@@ -47,7 +47,7 @@ async function start() {
 
 async function chooseGame() {
   const chosen = games.find((each) => each.id === game.value);
-  about.textContent = chosen.about;
+  about.replaceChildren(...marked(chosen.about));
   localStorage.setItem("game", chosen.id);
   options.replaceChildren(...chosen.options.map(optionField));
   await offerSeats();
@@ -67,8 +67,8 @@ function optionField(option) {
   }
   field.id = id;
   field.dataset.option = option.name;
-  return make("label", { for: id, title: option.about }, make("span", {}, option.name.replaceAll("_", " ")), field,
-    make("small", { class: "dim" }, option.about));
+  return make("label", { for: id, title: plain(option.about) }, make("span", {}, option.name.replaceAll("_", " ")), field,
+    make("small", { class: "dim" }, marked(option.about)));
 }
 
 function chosenOptions() {
@@ -107,7 +107,7 @@ async function offerSeats() {
     return make("label", { for: `seat-${seat}` }, make("span", {}, `Seat ${seat}${side}`), select);
   }));
   rules.replaceChildren(...(offer.rules.trim() || "This game brings no text of its rules.").split(/\n\s*\n/)
-    .map((paragraph) => make("p", {}, paragraph)));
+    .map((paragraph) => make("p", {}, marked(paragraph))));
   open.disabled = false;
   showBeside();
 }

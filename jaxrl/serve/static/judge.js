@@ -1,5 +1,5 @@
 // Who judges a replay: a policy is chosen, and says of every decision what it expects and what it would have done.
-import { ask, at, make } from "./common.js";
+import { ask, at, make, marked } from "./common.js";
 import { percent, signed } from "./words.js";
 
 export class Judge {
@@ -17,7 +17,7 @@ export class Judge {
   async load(id, wanted) {
     this.id = id;
     const found = await ask(`/replays/open/${id}/judges`);
-    this.note.textContent = found.why;
+    this.note.replaceChildren(...marked(found.why));
     this.note.hidden = !found.why;
     this.element.firstChild.hidden = !found.judges.length;
     this.select.replaceChildren(...["no policy", ...found.judges].map((name, number) =>

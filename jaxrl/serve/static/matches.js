@@ -2,13 +2,18 @@
 import { make } from "./common.js";
 import { percent, short } from "./words.js";
 
+const MANY_DRAWS = 0.5; // share of games from which on the return says more than wins
+
 /** A cell of a win matrix: the darker, the surer. */
 function cell(row) {
   const outcomes = row?.outcomes;
   if (!outcomes) return make("td", { class: "number dim" }, row ? short(row.figures?.return?.mean) : "–");
   const [low, high] = outcomes.win_rate_95;
+  const [large, small] = outcomes.draw_rate > MANY_DRAWS && row.figures?.return
+    ? [`return ${short(row.figures.return.mean)}`, `wins ${percent(outcomes.win_rate)}`]
+    : [percent(outcomes.win_rate), `${percent(low)} – ${percent(high)}`];
   return make("td", { class: "win", style: { "--share": outcomes.win_rate }, title: `${outcomes.wins} of ${outcomes.games}, ${percent(outcomes.draw_rate)} drawn` },
-    make("b", {}, percent(outcomes.win_rate)), make("small", {}, `${percent(low)} – ${percent(high)}`));
+    make("b", {}, large), make("small", {}, small));
 }
 
 /** The win matrix of one evaluation: policies by opponents. */
@@ -47,7 +52,7 @@ const about = (record) => [`update ${record.update}`, record.policy, record.sear
 export function evaluations(records, exploited) {
   const newest = records.toReversed();
   const found = newest.slice(0, 1).map((record) => make("section", { class: "panel" }, make("h2", {}, "Evaluation ", make("small", { class: "dim" }, about(record))),
-    matrix(record), seats(record), figures(record)));
+    matrix(record), record.winning ? make("p", { class: "dim" }, record.winning) : "", seats(record), figures(record)));
   if (newest.length > 1) {
     found.push(make("details", { class: "panel" }, make("summary", {}, `${newest.length - 1} earlier evaluations`),
       newest.slice(1).map((record) => make("div", {}, make("h3", { class: "dim" }, about(record)), matrix(record)))));

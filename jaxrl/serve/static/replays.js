@@ -1,5 +1,5 @@
 // The recorded games that there are, and a place to drop one's own.
-import { ask, head, make, at } from "./common.js";
+import { ask, head, make, marked, at } from "./common.js";
 import { bytes, since } from "./words.js";
 
 const SHOWN = 200; // rows at first
@@ -62,8 +62,8 @@ at("main").append(
     make("div", { class: "row spread" },
       make("input", { id: "filter", type: "search", placeholder: "find, e.g. highest skull", "aria-label": "find", input: rows }),
       make("span", { id: "count", class: "dim" })),
-    make("p", { id: "none", class: "dim", hidden: true }, "There are no recorded games yet: evaluations in training " +
-      "keep some in RUN/replays, and `jaxrl serve --replays FOLDER` shows those of other folders."),
+    make("p", { id: "none", class: "dim", hidden: true }, marked("There are no recorded games yet: evaluations in training " +
+      "keep some, and `jaxrl serve --replays FOLDER` shows those of other folders.")),
     make("ul", { id: "files", class: "files" }),
     make("button", { id: "more", hidden: true, click: () => { more += 1000; rows(); } }, "show more")));
 for (const name of ["dragover", "dragleave", "drop"]) {

@@ -1,5 +1,5 @@
 // One run: how it stands, its curves while they grow, its league, its evaluations, and what can be done with it.
-import { ask, at, head, make } from "./common.js";
+import { ask, at, head, make, marked } from "./common.js";
 import { Chart } from "./chart.js";
 import { CLEAR, grouped } from "./groups.js";
 import { evaluations } from "./matches.js";
@@ -32,7 +32,7 @@ function facts() {
     now.last_figures && fact("last figures", since(Date.parse(now.last_figures) / 1000)),
   ];
   at("facts").replaceChildren(...found.filter(Boolean));
-  at("why").textContent = now.why;
+  at("why").replaceChildren(...marked(now.why || ""));
   at("stop").hidden = now.state !== "training";
 }
 

@@ -1,5 +1,5 @@
 // All runs, as they stand; some of them side by side.
-import { at, head, make } from "./common.js";
+import { at, head, make, marked } from "./common.js";
 import { clock, percent, short, since } from "./words.js";
 
 const chosen = new Set();
@@ -56,8 +56,8 @@ at("main").append(
     make("div", { class: "row spread" },
       make("input", { id: "filter", type: "search", placeholder: "find, e.g. training skull", "aria-label": "find", input: show }),
       make("span", { id: "count", class: "dim" })),
-    make("p", { id: "none", class: "dim", hidden: true }, "There are no runs here yet: begin one with `jaxrl train`, " +
-      "or name another folder with `jaxrl serve --runs FOLDER`."),
+    make("p", { id: "none", class: "dim", hidden: true }, marked("There are no runs here yet: begin one with `jaxrl train`, " +
+      "or name another folder with `jaxrl serve --runs FOLDER`.")),
     make("ul", { id: "runs", class: "files" })));
 const stream = new EventSource("/runs/events");
 stream.onmessage = (event) => { all = JSON.parse(event.data); at("said").textContent = ""; show(); };

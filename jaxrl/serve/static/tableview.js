@@ -1,6 +1,6 @@
 // One table: its board, what can be done, what has happened.
 
-import { SVG, ask, drawing, isGuest, make, socketAt } from "./common.js";
+import { SVG, ask, drawing, isGuest, make, marked, socketAt } from "./common.js";
 import * as me from "./me.js";
 import { percent, signed } from "./words.js";
 
@@ -26,10 +26,11 @@ export class TableView {
     this.advice = make("div", { class: "advice", "aria-live": "polite" });
     this.seats = make("ul", { class: "people", "aria-label": "seats" });
     this.story = make("ol", { class: "story", "aria-label": "the story of the game", tabindex: "0" });
+    this.scores = make("div", { class: "scores", hidden: true });
     this.end = make("div", { class: "end panel", hidden: true });
     this.element = make("section", { class: "table" },
       make("div", { class: "left" }, this.board, this.state, this.actions, this.problem, this.bar, this.end),
-      make("aside", { class: "right" }, this.advice, this.seats, make("h2", {}, "Story"), this.story));
+      make("aside", { class: "right" }, this.advice, this.seats, this.scores, make("h2", {}, "Story"), this.story));
     root.append(this.element);
   }
 
@@ -67,7 +68,7 @@ export class TableView {
 
   /** A sentence about what went wrong; what was asked for is not waited for any more. */
   tell(text) {
-    this.problem.textContent = text;
+    this.problem.replaceChildren(...marked(text));
     if (this.advice.querySelector(".doing")) this.clearAdvice();
     if (this.shown?.legal?.length) this.showActions();
   }
@@ -78,7 +79,7 @@ export class TableView {
   }
 
   say(text, asked = false) {
-    this.state.textContent = text;
+    this.state.replaceChildren(...marked(text));
     this.state.classList.toggle("asked", asked);
   }
 
@@ -93,6 +94,7 @@ export class TableView {
     else if (view.board && !this.held) this.draw(view.board);
     else if (view.text) this.board.replaceChildren(make("pre", {}, view.text));
     if (view.story) this.tellStory(view.story);
+    if (view.scores) this.showScores(view);
     if (moved) {
       this.chosen = null;
       this.problem.textContent = "";
@@ -119,12 +121,18 @@ export class TableView {
     this.board.append(this.overlay);
   }
 
+  /** Shows what a step has settled for a moment, after what is held already: of several that wait the newest. */
   hold(board) {
-    clearTimeout(this.held);
+    if (this.held) {
+      this.waiting = board;
+      return;
+    }
+    this.waiting = null;
     this.draw(board);
     this.board.dataset.held = "";
     this.held = setTimeout(() => {
       this.held = null;
+      if (this.waiting) return this.hold(this.waiting);
       delete this.board.dataset.held;
       this.draw(this.next);
       this.showAreas();
@@ -157,6 +165,22 @@ export class TableView {
         make("span", { class: "seat" }, `Seat ${number}`), make("span", { class: "name" }, seat.name),
         make("span", { class: "dim" }, what), copy || null);
     }));
+  }
+
+  /** The score sheet: a line for each part of the game that has ended, the newest first, below their sum. */
+  showScores(view) {
+    this.scores.hidden = !view.scores.length;
+    const name = (seat) => (seat === view.you ? "You" : `Seat ${seat}`);
+    const seats = view.seats.map((_, seat) => seat);
+    const total = (seat) => view.scores.reduce((sum, each) => sum + each.points[seat], 0);
+    const plain = (number) => String(Number(number.toFixed(2))).replace("-", "−");
+    const cell = (points, note) => make("td", { class: "number" }, plain(points), note
+      ? make("small", {}, note.replaceAll(" ", "\u00a0").replaceAll(",\u00a0", ", ")) : null); // breaks at commas alone
+    this.scores.replaceChildren(make("h2", {}, "Points"), make("div", { class: "scroll" }, make("table", {},
+      make("tr", {}, make("th"), seats.map((seat) => make("th", { class: "number" }, name(seat)))),
+      make("tr", { class: "total" }, make("td", {}, "all"), seats.map((seat) => cell(total(seat)))),
+      [...view.scores].reverse().map((each) => make("tr", {}, make("td", {}, each.part),
+        seats.map((seat) => cell(each.points[seat], each.notes[seat])))))));
   }
 
   tellStory(story) {
@@ -286,7 +310,8 @@ export class TableView {
     };
     const keep = async () => {
       done.textContent = "making the replay …";
-      done.textContent = `kept: ${(await ask(`/api/tables/${this.id}/keep`, {})).path}`;
+      await ask(`/api/tables/${this.id}/keep`, {});
+      done.replaceChildren("kept among the ", make("a", { href: "/replays" }, "replays"));
     };
     const guarded = (work) => () => work().catch((error) => this.tell(error.message));
     this.end.replaceChildren(

@@ -17,13 +17,14 @@ from jaxrl.matches.recording import replays
 from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
 from jaxrl.serve.tables.timed_search import TimedSearch
-from jaxrl_envs.contract.env import Env, Key, State, is_over
+from jaxrl_envs.contract.env import Env, Key, PartScores, State, is_over
 from jaxrl_envs.shared.errors import UserError
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
 PAST = 128  # moments that are kept, TOLD or more; up to twice as many
 BACK = 20  # steps that are looked back for the last thing that one settled
 STORY = 1000  # steps that a story tells; of those before there are empty lines
+PARTS = 40  # of a game, whose scores are shown
 LIKELIEST, LEAST = 6, 0.005  # most actions named for a decision; least probability of one
 _PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the players' randomness
 
@@ -109,6 +110,7 @@ class TableGame:
         self._past: list[PastPosition] = []  # the newest, up to now
         self._askers: list[int] = []  # the seats that acted so far; -1: all
         self._told: dict[int | None, list[str]] = {}
+        self._scores: list[tuple[int, PartScores]] = []  # of the parts that have ended, with the time after each
         self._still = threading.RLock()  # the past does not change while it is read
 
     def open(self) -> None:
@@ -118,6 +120,7 @@ class TableGame:
           UserError: the record is not of this game.
         """
         self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
+        self._scores = []
         self._past, self._askers = [PastPosition(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
         whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
         for action in whole.actions:
@@ -244,6 +247,7 @@ class TableGame:
             del self.record.actions[last:]
             for lines in self._told.values():
                 del lines[last:]
+            self._scores = [each for each in self._scores if each[0] <= last]
             if last < self._first:
                 self.open()  # that moment is not kept any more
             else:
@@ -280,8 +284,12 @@ class TableGame:
 
     def _step(self, action: Any) -> None:
         asker = -1 if self.env.simultaneous else int(self.state.current_player)
+        before = self.state
         self._game.step(np.asarray(action, np.int32), self._keys()[1])
+        scores = None if self.env.simultaneous else self.env.part_scores(before, int(action), self.state)
         with self._still:
+            if scores is not None:
+                self._scores.append((self.time + 1, scores))
             self.record.actions.append(np.asarray(action).tolist())
             self._askers.append(asker)
             self._past.append(PastPosition(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
@@ -310,6 +318,11 @@ class TableGame:
                 if board := self.env.settled_svg(before, self.record.actions[t - 1], after, seat):
                     return {"time": t, "board": board}
         return None
+
+    def scores(self) -> list[dict[str, Any]]:
+        """The scores of the newest parts of the game that have ended (`Env.part_scores`), oldest first."""
+        with self._still:
+            return [scores._asdict() for _, scores in self._scores[-PARTS:]]
 
     def _story(self, seat: int | None) -> list[str]:
         lines = self._told.setdefault(seat, [])

@@ -220,10 +220,11 @@ class LiveTable:
         wanted = [seat for seat in seats if seat is not None or self._shows_all()]
 
         def make() -> dict[int | None, dict[str, Any]]:
-            moments = {seat: (*game.moment(seat), game.settled(seat)) for seat in wanted}
+            moments = {seat: (*game.moment(seat), game.settled(seat), game.scores()) for seat in wanted}
             return {
-                seat: position(game.env, state, seat) | {"time": len(lines), "lines": lines, "settled": settled}
-                for seat, (state, lines, settled) in moments.items()
+                seat: position(game.env, state, seat)
+                | {"time": len(lines), "lines": lines, "settled": settled, "scores": scores}
+                for seat, (state, lines, settled, scores) in moments.items()
             }
 
         self._missing = False
@@ -412,6 +413,10 @@ class LiveTable:
         board, lines, settled = view.pop("board"), view.pop("lines"), view.pop("settled")
         if board != connection.board:
             connection.board, view["board"] = board, board
+        if view["scores"] == connection.scores:
+            del view["scores"]
+        else:
+            connection.scores = view["scores"]
         first, connection.told = min(connection.told, len(lines)), len(lines)
         if settled and settled["time"] > first:
             view["settled"] = settled

@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar.display.emblems import EMBLEMS
-from jaxrl_envs.beasty_bar.display.position import look, species
+from jaxrl_envs.beasty_bar.display.position import BAR, OUT, look, settled, species
 from jaxrl_envs.beasty_bar.env import BeastyBar
 from jaxrl_envs.shared import prng
 
@@ -93,6 +93,33 @@ def test_every_card_on_the_table_is_drawn_and_hidden_ones_are_not(game) -> None:
         shown += [code % c.SPECIES + 1 for code in table.queue]
         for strength in range(1, c.SPECIES + 1):
             assert drawing.count(EMBLEMS[strength - 1]) == shown.count(strength) == 2
+
+
+def test_what_a_turn_removes_is_drawn_before_it_goes(game) -> None:
+    env, steps = game
+    drawn = []
+    for before, action, after in steps:
+        old, new, actor = before.game.table, after.game.table, int(before.current_player)
+        gone = {BAR: int(new.bar) & ~int(old.bar), OUT: int(new.out) & ~int(old.out)}
+        tables = [settled(before, action, after, seat) for seat in (0, 1, None)]
+        assert [bool(env.settled_svg(before, action, after, seat)) for seat in (0, 1)] == [any(gone.values())] * 2
+        for seat, table in enumerate(tables):
+            if table is None:
+                continue
+            marked = {
+                where: sum(1 << code for code, mark in zip(table.queue, table.leaving, strict=True) if mark == where)
+                for where in (BAR, OUT)
+            }
+            assert marked == gone
+            assert table.seats[actor].hand_size == look(before).seats[actor].hand_size - 1
+            known = [each.hand is not None for each in table.seats]
+            assert known == ([True, True] if seat == 2 else [seat == 0, seat == 1])
+        if tables[0] is not None:
+            drawn.append(drawing := env.settled_svg(before, action, after, 0))
+            assert ElementTree.fromstring(drawing).tag.endswith("svg")
+            assert all((where in drawing) == bool(cards) for where, cards in gone.items())
+            assert ("You play the" if actor == 0 else "Seat 1 plays the") in drawing
+    assert len(drawn) > 5
 
 
 def test_the_end_names_the_winner(game) -> None:

@@ -100,6 +100,26 @@ def test_the_full_trick_is_drawn_before_it_is_taken_with_its_winner(game):
             assert drawn.count('height="104"') == (table.winner is not None), "the winner's card glows"
 
 
+def test_the_scores_of_each_round(game):
+    env, steps = game
+    found = [scores for step in steps if (scores := env.part_scores(*step))]
+    assert [each.part for each in found] == [f"round {n}" for n in range(1, 11)]
+    assert [sum(each.points[s] for each in found) for s in range(SEATS)] == steps[-1][2].game.scores.tolist()
+    said = [[tuple(map(int, re.findall(r"\d+", note))) for note in each.notes] for each in found]
+    exact = [sum(each[s][0] == each[s][1] for each in said) for s in range(SEATS)]
+    assert exact == [field(steps[-1][2].game.exact, s) for s in range(SEATS)]
+    assert sum(won for each in said for _, won in each) > 40, "a trick may be void"
+
+
+def test_harry_changes_the_bid_of_the_score_sheet(game):
+    env, steps = game
+    before, action, after = next(step for step in steps if env.part_scores(*step))
+    asked = before.replace(game=before.game.replace(phase=jnp.int32(rules.HARRY), actor=jnp.int32(1)))
+    plain, more = (env.part_scores(asked, rules.FIRST_HARRY + change, after) for change in (1, 2))
+    bids = [[int(re.findall(r"\d+", note)[0]) for note in each.notes] for each in (plain, more)]
+    assert bids[1] == [bids[0][0], bids[0][1] + 1, bids[0][2]]
+
+
 def test_the_card_that_completes_a_trick_and_its_winner(game):
     env, steps = game
     state = crafted(steps[0][0], c.KING, c.HARRY, leader=2)  # seat 2, seat 0; seat 1 completes the trick

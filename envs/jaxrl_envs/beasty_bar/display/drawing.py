@@ -10,6 +10,7 @@ from functools import partial
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.beasty_bar.display.emblems import EMBLEMS
+from jaxrl_envs.beasty_bar.display.position import BAR as BAR_ROOM
 from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat
 from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
@@ -134,6 +135,8 @@ def _queue(table: BeastyBarPosition) -> str:
     for place in range(c.PLACES):
         x = QUEUE_X + STEP * place
         if place < len(table.queue):
+            if leaving := table.leaving and table.leaving[place]:
+                parts.append(_leaving(leaving, x))
             parts.append(_card(table.queue[place], x, QUEUE_Y, tilt=(-1.6, 1.2, -0.8, 1.8, 0.0)[place]))
             continue
         last = place == c.PLACES - 1
@@ -143,9 +146,18 @@ def _queue(table: BeastyBarPosition) -> str:
     return "".join(parts)
 
 
+def _leaving(where: str, x: float) -> str:
+    """The glow behind a card that is about to leave the queue, and where to, below it."""
+    (width, height), ink = CARD, GOLD if where == BAR_ROOM else "#ef6a5a"
+    glow = _rect(x - width / 2 - 8, QUEUE_Y - height / 2 - 8, width + 16, height + 16, 16, ink, 'opacity="0.9"')
+    return glow + _text(x, QUEUE_Y + height / 2 + 26, where, 14, ink, 'font-weight="bold"')
+
+
 def _middle(table: BeastyBarPosition) -> str:
     """Above the carpet: the seat to move, or the result."""
     x, y = (BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98
+    if table.said:
+        return _text(x, y, table.said, 19, PALE, 'font-style="italic"')
     if table.actor is not None:
         return _text(x, y, f"turn {table.ply + 1}: {table.name(table.actor)} to move", 19, PALE, 'font-style="italic"')
     points = " to ".join(str(points) for points in sorted((seat.points for seat in table.seats), reverse=True))

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
 from jaxrl_envs.beasty_bar import cards as c
+from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.contract.env import State, is_over
+
+BAR, OUT = "into the bar", "thrown out"  # where cards leave the queue to
 
 
 class BeastyBarSeat(NamedTuple):
@@ -30,6 +35,8 @@ class BeastyBarPosition(NamedTuple):
     ply: int  # turns played
     start: int
     actor: int | None  # None at the end of the game
+    said: str = ""  # above the queue, instead of the seat to move
+    leaving: tuple[str, ...] = ()  # of the queue, where each card is about to go: BAR, OUT or ""
 
     def name(self, seat: int) -> str:
         """The name of a seat in the middle of a sentence."""
@@ -58,6 +65,34 @@ def look(state: State, observer: int | None = None) -> BeastyBarPosition:
         start=int(game.start),
         actor=None if bool(is_over(state)) else int(game.seat),
     )
+
+
+def settled(before: State, action: int, after: State, observer: int | None = None) -> BeastyBarPosition | None:
+    """The queue of a turn with the card that is played at its back, before the cards that the turn removes are gone;
+    None if it removes none.
+
+    Args:
+      before, after: the states around the turn.
+      action: of it.
+      observer: a seat.
+    """
+    old, new = before.game, after.game  # type: ignore[attr-defined]
+    entered, thrown = (int(n) & ~int(o) for n, o in ((new.table.bar, old.table.bar), (new.table.out, old.table.out)))
+    if bool(after.illegal_action) or not entered | thrown:
+        return None
+    table, actor = look(before, observer), int(before.current_player)
+    strength = int(rules.decode(old.table.queue, jnp.int32(action)).strength)
+    queue = (*table.queue, c.SPECIES * actor + strength - 1)
+    seats, own = list(table.seats), table.seats[actor]
+
+    def without(cards: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return cards and tuple(each for each in cards if each != strength)
+
+    seats[actor] = own._replace(hand=without(own.hand), hand_size=own.hand_size - 1, unseen=without(own.unseen))
+    leaving = tuple(BAR if entered >> code & 1 else OUT if thrown >> code & 1 else "" for code in queue)
+    verb = "play" if actor == observer else "plays"
+    said = f"{table.name(actor).capitalize()} {verb} the {c.NAMES[strength - 1]}"
+    return table._replace(seats=(seats[0], seats[1]), queue=queue, actor=None, said=said, leaving=leaving)
 
 
 def queue_codes(queue) -> list[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jaxrl_envs.contract.env import State
+from jaxrl_envs.contract.env import PartScores, State
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.display.position import field
@@ -104,12 +104,35 @@ def _ability(
 
 def _points(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[str]:
     """The points of a round that ended, seat by seat."""
+    gained = _gained(old, new)
+    told = ", ".join(f"{points:+d}" if points else "0" for points in gained)
+    return [f"Round {int(old.number)}, from seat 0: {told}."] if gained else []
+
+
+def _gained(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[int]:
+    """The points of each seat in the round that a step has ended; empty if it has ended none."""
     if int(new.number) == int(old.number) and int(new.phase) != rules.END:
         return []
-    gained = [int(after) - int(before) for after, before in zip(new.scores, old.scores, strict=True)]
-    return [
-        f"Round {int(old.number)}, from seat 0: {', '.join(f'{points:+d}' if points else '0' for points in gained)}."
-    ]
+    return [int(after) - int(before) for after, before in zip(new.scores, old.scores, strict=True)]
+
+
+def round_scores(before: State, action: int, after: State) -> PartScores | None:
+    """Points, bid and tricks of each seat in the round that a step has ended."""
+    old: rules.SkullKingGame = before.game  # type: ignore[attr-defined]
+    gained = [] if bool(after.illegal_action) else _gained(old, after.game)  # type: ignore[attr-defined]
+    if not gained:
+        return None
+    actor, phase = int(old.actor), int(old.phase)
+    bids, won = ([field(word, seat) for seat in range(len(gained))] for word in (old.round.bids, old.round.won))
+    if phase == rules.HARRY:
+        bids[actor] += action - rules.FIRST_HARRY - 1
+    elif phase == rules.PLAY:
+        play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
+        winner = int(resolve(old.round.trick.add(jnp.int32(actor), jnp.int32(play)), old.round.leader).winner)
+        if winner >= 0:
+            won[winner] += 1
+    notes = tuple(f"bid {bid}, won {tricks}" for bid, tricks in zip(bids, won, strict=True))
+    return PartScores(f"round {int(old.number)}", tuple(gained), notes)
 
 
 def _who(number: int, seat: int | None) -> str:
