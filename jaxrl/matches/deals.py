@@ -192,6 +192,6 @@ def samples_of(games: Games, env: Env) -> Samples:
         candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
         opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if sides > 1},
         games=deals * sides,
-        outcomes=outcomes_of(figures, games.length, env.side_name),
+        outcomes=outcomes_of(figures, games.length, env),
         each=EachGame(figures["return"][:, own], games.surprise, games.length),
     )

@@ -200,6 +200,7 @@ def evaluation_record(
         "params_hash": run.params_hash,
         "policy": policy,
         "seed": seed,
+        "winning": run.env.winning,
         "rows": [row.record() for row in (*rows, *direct)],
         "overall": {name: total.record() for name, total in totals.items() if total is not None},
     }

@@ -16,6 +16,7 @@ from jaxrl.players.spec import parse
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 from jaxrl.runs.logs.console import waiting
 from jaxrl.search.settings import SearchRequest
+from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
 SIMULATED = 256  # games side by side, on all devices, in another simulator, which may keep an arena for each
@@ -72,7 +73,7 @@ def evaluate(
     if candidate.run is not None:
         stage = f", in stage {candidate.run.stage!r}" if candidate.run.stage else ""
         print(f"checkpoint after {candidate.run.update} updates{stage}, parameters {candidate.run.params_hash}")
-    print(_tables(env.num_sides, rows, paired, direct, there, simulator))
+    print(_tables(env, rows, paired, direct, there, simulator))
     if candidate.elsewhere:
         print(f"with {config.evaluation_options}, on which the policy was not measured before: not kept")
     elif candidate.run is not None:
@@ -83,18 +84,18 @@ def evaluate(
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
 
 
-def _tables(sides: int, rows: list[Row], paired: list[Row], direct: list[Row], there: list[Row], simulator: str) -> str:
+def _tables(env: Env, rows: list[Row], paired: list[Row], direct: list[Row], there: list[Row], simulator: str) -> str:
     """The tables of a candidate.
 
     Args:
-      sides: of the game.
+      env: the game.
       rows: of the candidate.
       paired: of its rival, on the same deals.
       direct: of the two against each other.
       there: `rows` and `direct` as played by another simulator; empty without one.
       simulator: its name.
     """
-    found = [format_table(rows + paired, sides), *([format_table(direct, sides)] if direct else [])]
+    found = [format_table(rows + paired, env), *([format_table(direct, env)] if direct else [])]
     pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
     found += [format_differences(pairs)] if paired else []
     both = zip(rows + direct if there else [], there, strict=True)

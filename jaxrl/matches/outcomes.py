@@ -1,4 +1,4 @@
-"""Wins, draws and losses of a candidate, game by game; `jaxrl_envs.contract.sides` says what a win is.
+"""Wins, draws and losses of a candidate, game by game; `Env.outcome` says what a win is.
 
 Shape letters: D deals, P seats, n sides (and rotations of the candidate through them).
 """
@@ -12,7 +12,7 @@ import chex
 import numpy as np
 
 from jaxrl.statistics import wilson
-from jaxrl_envs.contract.sides import compare
+from jaxrl_envs.contract.env import Env
 
 
 class GameTally(NamedTuple):
@@ -88,14 +88,14 @@ class Outcomes(NamedTuple):
         return record
 
 
-def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, place: str = "seat") -> Outcomes | None:
+def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, env: Env) -> Outcomes | None:
     """The outcomes of the candidate's games.
 
     Args:
       figures: f32[D, rotation, side] by name: "return", and "points" and "starter" (above 0 for the side that started)
         if the game has them.
       length: i32[D, rotation].
-      place: see `Outcomes`.
+      env: the game, which says who has won.
 
     Returns:
       None in a game of one side, which has no opponents.
@@ -111,11 +111,11 @@ def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, place: str =
         values = figures[name].astype(np.float64)
         return values[:, own], values[:, ~own].reshape(*length.shape, sides - 1)
 
-    returns, rivals = split("return")
     margin = started = None
     if "points" in figures:
         points, theirs = split("points")
         margin = points - theirs.mean(axis=-1)
     if "starter" in figures:
         started = split("starter")[0] > 0.0
-    return Outcomes(compare(returns, rivals.max(axis=-1)), length, margin, started, place)
+    result = np.asarray(env.outcome(figures["return"].astype(np.float64)))[:, own]
+    return Outcomes(result, length, margin, started, env.side_name)

@@ -23,7 +23,7 @@ from jaxrl.players.player import MAX_STEPS, Act, Player
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import duration, rate
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, select
-from jaxrl_envs.contract.sides import compare, of_sides
+from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import Buffers, EngineError, HostGame, IllegalAction, engine_failure, make_buffers
 from jaxrl_envs.host.pure import blank_states
@@ -79,7 +79,7 @@ class RemoteDeals:
         patience = max(PATIENCE, self.game.patience())
         with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
             progress = GamesProgress(title, self._deals, self._env)
-            match = _RemoteMatch(self, pool, players, base, self._blanks(seed, lanes), progress)
+            match = _RemoteMatch(self, pool, players, base, self._blanks(seed, lanes), progress, self._env)
             try:
                 return match.play()
             except EngineError as error:
@@ -163,7 +163,9 @@ class _RemoteMatch:
         base: Key,
         blanks: np.ndarray,
         progress: GamesProgress,
+        env: Env,
     ):
+        self._env = env
         self._deals, self._pool, self._players, self._base, self._blanks = deals, pool, players, base, blanks
         self._progress = progress
         engine = pool.engine
@@ -289,8 +291,7 @@ class _RemoteMatch:
         self._length[numbers] = self._rows.length[lanes]
         own = np.arange(self._rotations) == (numbers % self._rotations)[:, None]
         earned = of_sides(self._earned[lanes], self._game.sides)
-        rivals = np.where(own, -np.inf, earned).max(axis=1)
-        won = compare(earned[own], rivals) > 0 if self._rotations > 1 else np.zeros(len(lanes), bool)
+        won = self._env.outcome(earned)[own] > 0 if self._rotations > 1 else np.zeros(len(lanes), bool)
         self._progress.add(len(lanes), int(won.sum()))
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from jaxrl.matches.deals import Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes
+from jaxrl.runs.status import MANY_DRAWS
 from jaxrl.statistics import Estimate
+from jaxrl_envs.contract.env import Env
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
 _IN = {"seat": "in seat", "side": "on side"}
@@ -133,30 +135,37 @@ def format_estimate(estimate: Estimate) -> str:
     return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} ({estimate.half:.{decimals}f})"
 
 
-def format_table(rows: Sequence[Row], sides: int) -> str:
+def format_table(rows: Sequence[Row], env: Env) -> str:
     """The table of an evaluation in Markdown: wins, draws and losses of games in per cent, means over deals with 95 %
     half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named below, or
-    is a table of its own if it is much, as how cars play is."""
+    is a table of its own if it is much, as how cars play is. What a win is stands below; where most games are drawn,
+    points or returns come first."""
     lines: list[dict[str, str]] = []
+    known = [row.samples.outcomes.tally().rates() for row in rows if row.samples.outcomes is not None]
+    drawn = bool(known) and float(np.mean(known, axis=0)[1]) > MANY_DRAWS
+    sides, note = env.num_sides, f"\n\n{env.winning}" if known else ""
     for group in by_candidate(rows).values():
-        lines += [_cells(row, sides) for row in group] + _summary(group, sides)
+        lines += [_cells(row, sides, drawn) for row in group] + _summary(group, sides)
     names = list(dict.fromkeys(name for line in lines for name in line))
     who = ["candidate", _opponents_title(sides)]
     if len(by_candidate(rows)) == 1:
         names.remove("candidate")  # whose name stands above
         who = who[1:] if who[1] in names else who
     labels = [" / ".join(line[name] for name in who if name in line) for line in lines]
-    return fitted(names, [[line.get(name, "") for name in names] for line in lines], labels)
+    return fitted(names, [[line.get(name, "") for name in names] for line in lines], labels) + note
 
 
-def _cells(row: Row, sides: int) -> dict[str, str]:
-    """One line of the table, the most important cell first."""
+def _cells(row: Row, sides: int, drawn: bool) -> dict[str, str]:
+    """One line of the table, the most important cell first; `drawn`: most games are."""
     figures, outcomes = row.figures(), row.samples.outcomes
     cells = {"candidate": shortened(row.candidate)}
     if outcomes is None:
         cells["deals"] = str(row.deals)
     else:
-        cells |= {_opponents_title(sides): shortened(row.opponent)} | _outcome_cells(outcomes)
+        cells |= {_opponents_title(sides): shortened(row.opponent)}
+        leading = [name for name in ("points", "return") if name in figures and drawn][:1]
+        cells |= {name: format_estimate(figures[name]) for name in leading}
+        cells |= _outcome_cells(outcomes)
     hidden = _SAID_BY_OUTCOMES if sides == 2 else set()
     own = {name: format_estimate(figures[name]) for name in row.samples.candidate if name not in hidden}
     cells |= {name.replace("_", " "): text for name, text in own.items()}

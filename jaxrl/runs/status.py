@@ -28,6 +28,7 @@ from jaxrl_envs.shared.errors import UserError
 
 TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
 SHOWN = 5  # warnings
+MANY_DRAWS = 0.5  # share of games from which on returns are told instead of wins
 GAINED = ("win_rate", "return")  # whose gains are told
 UNREADABLE = "config.yaml cannot be read"
 # What reading a file of a stranger, or of a process that was killed, may raise.
@@ -226,7 +227,7 @@ def _evaluation(run: Path) -> dict[str, Any] | None:
     try:
         last = json.loads(files.contents(run / "evaluation.json"))[-1]
         means = [row["figures"]["return"]["mean"] for row in last["rows"]]
-        wins = [each["mean_win_rate"] for each in last["overall"].values()]
+        wins = [each["mean_win_rate"] for each in last["overall"].values() if each["mean_draw_rate"] <= MANY_DRAWS]
         score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
         return {"update": int(last["update"]), **score}
     except UNSOUND:
@@ -238,7 +239,13 @@ def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str
     for row in rows:
         rate = row.get("eval/mean_win_rate")
         if isinstance(rate, float) and math.isfinite(rate) and (not found or row["update"] > found["update"]):
-            found = {"update": row["update"], "win_rate": rate}
+            draws, returns = (
+                [value for tag, value in row.items() if tag.startswith("eval/") and tag.endswith(f"/{name}")]
+                for name in ("draw_rate", "return")
+            )
+            drawn = draws and returns and sum(draws) / len(draws) > MANY_DRAWS
+            score = {"return": _finite(sum(returns) / len(returns))} if drawn else {"win_rate": rate}
+            found = {"update": row["update"]} | score
     return found
 
 

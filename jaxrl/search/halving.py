@@ -137,7 +137,7 @@ def _run(
     assert worth is not None  # `has_standing` was asked before
     result = jnp.take_along_axis(worth, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
-        result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
+        result = jnp.where(won(lineup.env, end.returns + memory.returns[row], seats), 1.0, -1.0)
     if settings.depth:
         own = of_seat(end.memories[0], seats)
         foreseen = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, own, end.state)[2]

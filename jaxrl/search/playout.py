@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from jaxrl.players.player import MAX_STEPS
 from jaxrl.search.policies import PlayoutPolicy, SearchParams
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
-from jaxrl_envs.contract.sides import compare
 
 TO_THE_END = -1
 
@@ -208,10 +207,7 @@ def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -
     return Playout(end, returns, memories, jnp.int32(0))
 
 
-def won(returns: jax.Array, seat: jax.Array) -> jax.Array:
-    """Whether the return of `seat` (i32[N]) exceeds that of every other seat by more than rounding, bool[N], from the
-    returns f32[N, P]."""
+def won(env: Env, returns: jax.Array, seat: jax.Array) -> jax.Array:
+    """Whether `seat` (i32[N]) has won (`Env.outcome`), bool[N], from the returns f32[N, P]."""
     chex.assert_rank(returns, 2)
-    own = jax.nn.one_hot(seat, returns.shape[-1], dtype=bool)
-    best_other = jnp.max(jnp.where(own, -jnp.inf, returns), axis=-1)
-    return compare(jnp.sum(jnp.where(own, returns, 0.0), axis=-1), best_other) > 0
+    return jnp.take_along_axis(env.outcome(returns), seat[:, None], axis=1)[:, 0] > 0

@@ -60,7 +60,7 @@ def tree_plan(
         remembered, logits, value = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, of_seat(own, seats), end.state)
         reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
         if settings.objective == "wins":  # on the scale of the network's value: a draw counts as a loss
-            reward = jnp.where(over, jnp.where(won(returns, seats), 1.0, -1.0), 0.0)
+            reward = jnp.where(over, jnp.where(won(lineup.env, returns, seats), 1.0, -1.0), 0.0)
         output = mctx.RecurrentFnOutput(
             reward=jnp.where(is_over(before), 0.0, reward),
             discount=jnp.where(over, 0.0, 1.0),

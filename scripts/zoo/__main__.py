@@ -176,7 +176,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
         "evaluation": settings | {"greedy": config.evaluate.greedy, "rows": counted},
         "rating": rating | {"deals": RATED},
     }
-    return figures, tables(name, run, format_table(rows, env.num_sides), results.rating_table(ratings), half)
+    return figures, tables(name, run, format_table(rows, env), results.rating_table(ratings), half)
 
 
 def tables(name: str, run: TrainedRun, evaluation: str, rating: str, half: dict[str, int]) -> str:

@@ -15,7 +15,7 @@ from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
 from jaxrl.players.player import bot_player
 from jaxrl.statistics import wilson
 from jaxrl_envs.contract.sides import compare
-from tests.support.games import Corridor, TicTacToe
+from tests.support.games import Corridor, HighCard, TicTacToe
 
 PUBLISHED = [  # specification of Beasty Bar, section 13.2: wins of games, the interval in per cent
     (467, 500, 90.9, 95.3),
@@ -80,7 +80,7 @@ def test_a_starter_is_no_figure(row):
 
 def test_outcomes_from_figures():
     returns = np.array([[[3.0, 1, 2], [1, 1, 0], [5, 0, 4]]], np.float32)  # one deal, rotations 0, 1, 2
-    outcomes = outcomes_of({"return": returns, "points": returns}, np.array([[7, 8, 9]]))
+    outcomes = outcomes_of({"return": returns, "points": returns}, np.array([[7, 8, 9]]), HighCard())
     assert outcomes.result.tolist() == [[1, 0, -1]]
     assert outcomes.margin.tolist() == [[1.5, 0.5, 1.5]]
     assert [tally[:] for tally in outcomes.by_place()] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
@@ -88,6 +88,41 @@ def test_outcomes_from_figures():
     record = outcomes.record()
     assert record["wins"] == record["draws"] == record["losses"] == 1 and record["mean_length"] == 8.0
     assert "starter" not in record and record["mean_margin"] == pytest.approx(3.5 / 3)
+
+
+class OneLoser(HighCard):
+    """Three seats of which one loses: it pays what the two others win."""
+
+    winning = "A win is a return above zero."
+
+    def outcome(self, returns):
+        return 2 * (returns > 0).astype("int8") - 1
+
+
+def test_a_game_may_say_what_winning_means():
+    returns = np.array([[[1.0, 1, -2], [1, -2, 1], [-2, 1, 1]]], np.float32)  # seats 0 to 2 hold the candidate in turn
+    lengths = np.array([[7, 8, 9]])
+    assert outcomes_of({"return": returns}, lengths, HighCard()).result.tolist() == [[0, -1, 0]]
+    assert outcomes_of({"return": returns}, lengths, OneLoser()).result.tolist() == [[1, -1, 1]]
+    assert np.asarray(jax.jit(OneLoser().outcome)(returns)).tolist() == OneLoser().outcome(returns).tolist()
+    assert np.asarray(jax.jit(HighCard().outcome)(returns)).tolist() == compare_each(returns)
+
+
+def compare_each(returns: np.ndarray) -> list:
+    """The default rule, written out for each seat."""
+    others = [np.delete(returns, seat, axis=-1).max(axis=-1) for seat in range(returns.shape[-1])]
+    return np.stack([compare(returns[..., seat], best) for seat, best in enumerate(others)], axis=-1).tolist()
+
+
+def test_where_most_games_are_drawn_the_return_leads_and_a_win_is_explained():
+    decided, drawn = (
+        tables.format_table([made_row("weak", *counts)], HighCard()) for counts in ((90, 4, 6), (2, 94, 4))
+    )
+    heads = [[cell.strip() for cell in table.splitlines()[0].split("|")[1:-1]] for table in (decided, drawn)]
+    assert heads[0][2] == "win % (95 %)" and heads[1][1:4] == ["return", "games", "win % (95 %)"]
+    for table in (decided, drawn):
+        assert table.endswith("\n\n" + HighCard().winning) and "above every other seat's" in table
+    assert tables.format_table([made_row("weak", 90, 4, 6)], OneLoser()).endswith("\n\nA win is a return above zero.")
 
 
 def made_row(opponent: str, wins: int, draws: int, losses: int) -> tables.Row:
@@ -112,14 +147,14 @@ def test_mean_and_minimum_over_the_opponents():
 
 
 def test_the_table_of_a_game_of_two_is_outcomes_alone(row):
-    table = tables.format_table([row], 2).splitlines()
+    table = tables.format_table([row], TicTacToe()).splitlines()
     head = [cell.strip() for cell in table[0].split("|")[1:-1]]
     assert head == [
         *("opponent", "games", "win % (95 %)", "draw %", "loss %", "margin"),
         *("starting / not", "steps"),
     ]
-    assert table[3:] == ["too wide to be shown: in seat 0 / 1"] and table[2].split("|")[2].strip() == "2000"
-    both = tables.format_table([made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)], 2)
+    assert table[3:-2] == ["too wide to be shown: in seat 0 / 1"] and table[2].split("|")[2].strip() == "2000"
+    both = tables.format_table([made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)], TicTacToe())
     assert "90.0 (82.6 to 94.5)" in both and "minimum: strong" in both and "mean of 2" in both
 
 
@@ -129,10 +164,10 @@ def test_a_table_is_one_and_fits_into_a_terminal():
     rows = [dataclasses.replace(made_row("a_bot_with_a_long_name", 90, 4, 6), candidate=f"{name}{i}") for i in (0, 1)]
     figures = {f"victory_points_{i}": np.array([i, 0.0]) for i in range(6)}
     rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
-    lines = tables.format_table(rows, 2).splitlines()
+    lines = tables.format_table(rows, TicTacToe()).splitlines()
     assert max(map(len, lines)) <= tables.WIDTH
     assert lines[3] == "| …f_many_words/seed_1 | …ot_with_a_long_name | 100   | 90.0 (82.6 to 94.5) | 4.0    | 6.0    |"
-    assert " ".join(lines[4:]) == "too wide to be shown: " + ", ".join(
+    assert " ".join(lines[4:-2]) == "too wide to be shown: " + ", ".join(
         [*(f"victory points {i}" for i in range(6)), "in seat 0 / 1", "steps"]
     )
 
@@ -141,7 +176,7 @@ def test_many_figures_are_a_table_of_their_own():
     figures = {f"figure_{i}": np.array([i, i + 1.0]) for i in range(tables.LINES + 10)}
     rows = [made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)]
     rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
-    first, second = tables.format_table(rows, 2).split("\n\n")
+    first, second, winning = tables.format_table(rows, TicTacToe()).split("\n\n")
     lines = second.splitlines()
     assert first.count("\n") == 5 and "figure 3" not in first.replace("figure 0", "")
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "weak", "strong"]  # none of mean and minimum
@@ -154,4 +189,4 @@ def test_a_game_for_one_has_no_outcomes():
     rows = evaluate.evaluate_players(env, [bot_player(env, "random")], [], deals=4, seed=0)
     assert rows[0].samples.outcomes is None and rows[0].record()["outcomes"] is None
     assert tables.overall(rows) is None and "eval/mean_win_rate" not in tables.scalars(rows)
-    assert "win %" not in tables.format_table(rows, 1)
+    assert "win %" not in tables.format_table(rows, env)

@@ -300,7 +300,7 @@ def test_resampling_keeps_the_shares():
 def test_a_draw_is_not_a_win():
     rounded = jnp.float32(0.1) + jnp.float32(0.2)  # a little above 0.3
     returns = jnp.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, -1.0, 1.0], [rounded, 0.3, 0.0]])
-    np.testing.assert_array_equal(won(returns, jnp.array([0, 0, 2, 0])), [False, True, True, False])
+    np.testing.assert_array_equal(won(HighCard(), returns, jnp.array([0, 0, 2, 0])), [False, True, True, False])
 
 
 class Undeclared(Nim):

@@ -57,7 +57,7 @@ def report_round_robin(
     seconds, results = play_all(tournament)
     ratings = results.ratings(fixed, anchor_rating)
     title = f"{deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {seed}"
-    text = _report(results, ratings, title)
+    text = _report(results, ratings, title, field.env.winning)
     print(text)
     print(f"\n{seconds:.0f} s, {rate(results.total_games, seconds):,.0f} games/s, without compilation")
     if out:
@@ -83,7 +83,7 @@ def play_all(tournament: Tournament) -> tuple[float, RoundRobin]:
     return watch.seconds(), results
 
 
-def _report(results: RoundRobin, ratings: Ratings, title: str) -> str:
+def _report(results: RoundRobin, ratings: Ratings, title: str, winning: str) -> str:
     note = ""
     if ratings.virtual_draws:
         note = (
@@ -93,6 +93,7 @@ def _report(results: RoundRobin, ratings: Ratings, title: str) -> str:
     return (
         f"{len(results.names)} players, {results.total_games:,} games: {title}; mean length "
         f"{results.mean_steps:.2f} steps\n\nwin/draw/loss in % of the row\n\n{results.matrix_table(ratings.order())}"
+        f"\n\n{winning}"
         f"\n\nBradley-Terry ratings on the Elo scale, 95 % half widths of the distance to "
         f"{ratings.names[ratings.anchor]}\n\n{results.rating_table(ratings)}{note}"
     )

@@ -98,7 +98,7 @@ class Tournament:
             else:
                 games = self._games((params, np.array([i, j], np.int32)), base)
             figures = {name: of_sides(values, sides) for name, values in games.figures.items()}
-            outcomes = outcomes_of(figures, games.length, self._env.side_name)
+            outcomes = outcomes_of(figures, games.length, self._env)
             assert outcomes is not None  # at least two sides
             results.add(i, j, outcomes, _points(figures["return"]))
             if progress:

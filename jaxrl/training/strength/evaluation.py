@@ -120,7 +120,7 @@ def final_evaluation(
     matchup = Matchup(env, players[0], before.opponents, deals=settings.deals, seed=EVALUATION_SEED, surprise=True)
     tables = [matchup.rows(player.params, player.name) for player in players]
     rows = [row for table in tables for row in table]
-    print(format_table(rows, env.num_sides))
+    print(format_table(rows, env))
     policy = "greedy" if settings.greedy else "sampled"
     if not distributed.is_rank0():
         return rows

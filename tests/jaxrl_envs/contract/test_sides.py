@@ -97,7 +97,7 @@ def test_a_team_that_wins_every_game_is_counted_so(row):
 
 
 def test_the_tables_speak_of_sides(row, capsys):
-    assert "on side 0 / 1" in format_table([row], 2) and "| opponent |" in format_table([row], 2)
+    assert "on side 0 / 1" in format_table([row], Signals()) and "| opponent |" in format_table([row], Signals())
     command = ["evaluate", "bot:optimal", "--opponents", "random", "--deals", "4", "run.cache_dir=''"]
     assert cli.main([*command, "env.id=tests.support.games:Signals"]) == 0
     assert "4 deals x 2 sides" in capsys.readouterr().out
