@@ -29,7 +29,7 @@ def test_every_page_with_figures_is_listed():
     listed = set(re.findall(r"\]\([\w./]*?(\w+\.md)", SECTIONS["On pages of their own"]))
     explain = {"how_it_works.md", "library.md", "training.md", "opponents.md", "watching.md", "imitation.md"} | {
         *("runs_page.md", "your_algorithm.md", "your_engine.md", "many_machines.md"),
-        *("coming_from.md", "troubleshooting.md"),
+        *("coming_from.md", "compared.md", "cookbook.md", "troubleshooting.md", "war_games.md"),
     }
     assert pages - listed - explain <= {"measured.md"}
 
