@@ -45,7 +45,8 @@ def evaluate(
     Raises:
       UserError: a player is unknown, or cannot be evaluated so.
     """
-    candidate = find_player(name, lookup)
+    with waiting(f"reading {name}, whose game is compiled first ...", again=True):
+        candidate = find_player(name, lookup)
     config, env = candidate.config, candidate.env
     enable_compilation_cache(config.run.cache_dir)
     if (deals := config.evaluate.deals if deals is None else deals) < 2:
@@ -57,7 +58,9 @@ def evaluate(
     if search is not None and candidate.run is not None:
         warn_of_scale(config, search.settings)
     simulated = in_simulator(env, simulator) if simulator else None
-    with waiting(f"playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."):
+    with waiting(
+        f"compiling, then playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."
+    ):
         rows, searcher = evaluate_candidate(candidate, others, search, settings)
         paired = evaluate_players(env, rivals[:1], others, **settings) if rivals else []
         direct = evaluate_candidate(candidate, rivals[:1], search, settings)[0] if rivals and env.num_sides > 1 else []

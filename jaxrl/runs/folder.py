@@ -17,13 +17,29 @@ def find_folder(name: str | os.PathLike, directory: str = "runs") -> Path:
     """The folder of the run at a path, or of the run with that name in `directory`.
 
     Raises:
-      UserError: there is no such run; the message has the nearest name.
+      UserError: there is no such run (the message has the nearest name), or the name has a checkpoint, which belongs
+        to a run that the message names with its checkpoints.
     """
+    if (path := _known(name, directory)) is not None:
+        return path
+    run, at, checkpoint = str(name).rpartition("@")
+    if at and (path := _known(run, directory)) is not None:
+        saved = sorted({int(each.name) for each in path.glob("*/[0-9]*") if each.name.isdecimal()})
+        raise UserError(
+            f"{str(name)!r} names the checkpoint {checkpoint!r}, where a run alone is meant: leave '@{checkpoint}' "
+            f"out, or begin a new run at one of its checkpoints ({', '.join(map(str, saved)) or 'none yet'}) by "
+            f"train.from_run={run}@UPDATE."
+        )
+    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
+    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
+
+
+def _known(name: str | os.PathLike, directory: str) -> Path | None:
+    """The folder of a run that exists."""
     for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
         if os.path.isfile(path / "config.yaml"):
             return path
-    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
-    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
+    return None
 
 
 def next_command(name: str, run: Path, *more: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -253,10 +254,25 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
     run = str(home / "runs" / "first")
     assert "exists already" in sentence("train", "--config", str(home / "tiny.yaml"), "--name", "first")
     assert "there is no run" in sentence("resume", str(home / "runs" / "frist"))
+    told = sentence("resume", f"{run}@99")
+    assert "leave '@99' out" in told and f"checkpoints (2) by train.from_run={run}@UPDATE" in told
+    started = ("train", "--config", str(home / "tiny.yaml"), "--name", "second")
+    assert "has no checkpoint '9': use newest, best, or one of 2" in sentence(*started, f"train.from_run={run}@9")
+    assert "checkpoints (2)" in sentence(*started, f"train.from_run={run}@best")
     assert "of another game" in sentence("resume", run, "env.id=tests.support.games:TicTacToe")
     assert "does not fit" in sentence("resume", run, "network.hidden=[9]")
     with runs.find_run(run).lock():
         assert "trained by another process" in sentence("resume", run)
+
+
+def test_resume_tells_which_keys_are_changed(home, capsys):
+    assert train(home, "changed", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    capsys.readouterr()
+    assert cli.main(["resume", str(home / "runs" / "changed"), "ppo.gamma=0.9"]) == 0
+    told = capsys.readouterr().err
+    assert re.match(r"changed from here on: ppo.gamma \S+ -> 0.9\n", told), told
+    assert cli.main(["resume", str(home / "runs" / "changed")]) == 0
+    assert "changed from here on" not in capsys.readouterr().err
 
 
 def test_a_run_whose_checkpoints_are_gone_does_not_start_over(home, capsys):

@@ -15,6 +15,7 @@ from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.estimates.fleet import PARTS, SimulatedFleet, predict
+from jaxrl.runs.logs.console import waiting
 from jaxrl.text_tables import count, machine, table
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
@@ -95,7 +96,8 @@ def _fleets(options: PlanOptions, config: Config, env: Env) -> None:
         raise UserError(f"a fleet of {most:,} workers is beyond what is simulated: {LARGEST:,} at most (--workers).")
     first = _fleet(options, config, most, cores)
     block = first.workers // first.actors * first.part
-    found = measure(config, env, first.part, block, gbit=options.gbit, seconds=options.seconds)
+    with waiting(f"compiling the learner, then measuring each part for {options.seconds:g} s ...", again=True):
+        found = measure(config, env, first.part, block, gbit=options.gbit, seconds=options.seconds)
     times = found.times
     print(
         f"a decision in the engine {_ms(times.engine)}, {_ms(times.engine_cpu)} of it computing: "
@@ -160,7 +162,8 @@ def _here(options: PlanOptions, config: Config, env: Env) -> None:
         raise UserError(
             "compiled games have no workers: leave --machines and --workers out, or choose a GPU with --card."
         )
-    with contextlib.closing(Training(config, env)) as training:
+    told = waiting(f"compiling the training step, then measuring it for {options.seconds:g} s ...", again=True)
+    with told, contextlib.closing(Training(config, env)) as training:
         [speed] = race([training.contestant("training")], rounds=3, seconds=options.seconds)
         games = speed.rate * training.games_per_step()
     head = ["steps/s", "games/s", *_cost_heads(options.price), "limit"]

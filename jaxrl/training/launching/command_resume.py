@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from argparse import ArgumentParser
 
 from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
+from jaxrl.text_tables import flat
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "continue a run exactly where it stopped"
@@ -36,5 +38,9 @@ def main(args: argparse.Namespace) -> int:
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides, args.allow)
+    before, now = (flat(configs.to_dict(each)) for each in (configs.load(run.config_file, [], args.allow), config))
+    changed = [f"{key} {before.get(key)} -> {value}" for key, value in now.items() if value != before.get(key)]
+    if changed:
+        print(f"changed from here on: {'; '.join(changed)}", file=sys.stderr)
     prepare(config, args.distributed, args.coordinator, args.processes, args.rank)
     return run_training(config, run, resume=True)
