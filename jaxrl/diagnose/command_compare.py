@@ -21,7 +21,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-drop", type=arguments.real, default=MAX_DROP, help="win rate that B may lose (default: 3 points)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
+    parser.add_argument("--out", metavar="FILE", help="write the comparison there too, as JSON")
 
 
 def main(args: Namespace) -> int:
@@ -29,4 +29,4 @@ def main(args: Namespace) -> int:
     from jaxrl.diagnose.compare import compare
 
     limits = {"min_gain": args.min_gain, "max_drop": args.max_drop}
-    return 0 if compare(args.before, args.after, **limits, json_file=args.json, allow=args.allow) else 1
+    return 0 if compare(args.before, args.after, **limits, json_file=args.out, allow=args.allow) else 1

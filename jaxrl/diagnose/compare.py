@@ -113,7 +113,7 @@ def compare(
     """
     target = Path(json_file) if json_file else None
     if target is not None and not target.resolve().parent.is_dir():
-        raise UserError(f"--json {json_file!r}: there is no folder {str(target.parent)!r}.")
+        raise UserError(f"--out {json_file!r}: there is no folder {str(target.parent)!r}.")
     runs = find_run(before_run), find_run(after_run)
     try:
         before, after = (read_run(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))

@@ -37,7 +37,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
     every = dict.fromkeys((*compiled.PARTS, *host.PARTS, *forge.PARTS))
     parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")
-    parser.add_argument("--json", metavar="FILE", help="write the report there too")
+    parser.add_argument("--out", metavar="FILE", help="write the report there too, as JSON")
     parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
     parser.add_argument("--sweep", action="store_true", help="forge: try all JVM profiles and keep the best one")
     return parser
@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       UserError: nothing can be measured like this.
     """
-    target = Path(args.json) if args.json else None
+    target = Path(args.out) if args.out else None
     if target is not None and not target.resolve().parent.is_dir():
-        raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
+        raise UserError(f"--out {args.out!r}: there is no folder {str(target.parent)!r}.")
     games = [text for text in args.overrides if "=" not in text]
     overrides = [text for text in args.overrides if "=" in text]
     overrides += [f"env.id={game}" for game in (games or [args.env])[:1] if game]

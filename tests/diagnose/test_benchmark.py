@@ -274,7 +274,7 @@ def test_car_soccer_runs_beside_the_simulators(monkeypatch, missing):
 
 def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path):
     with pytest.raises(UserError, match="no folder"):
-        run("--json", str(tmp_path / "none" / "report.json"))
+        run("--out", str(tmp_path / "none" / "report.json"))
 
 
 def test_an_unknown_game_is_said_before_anything_runs():
@@ -294,7 +294,7 @@ def test_the_command_writes_a_table_and_json(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(compiled, "ask", ask)
     target = tmp_path / "report.json"
-    given = ["--env", "tests.support.games:TicTacToe", "--only", "environment", "--quick", "--json", str(target)]
+    given = ["--env", "tests.support.games:TicTacToe", "--only", "environment", "--quick", "--out", str(target)]
     assert run(*given) == 0
     printed = capsys.readouterr().out
     assert "environment lean" in printed and "7 equations" in printed and "cores" in printed

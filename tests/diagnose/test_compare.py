@@ -125,7 +125,7 @@ def test_the_table_has_everything_the_runs_tell(capsys):
         logged={PREFIX + "action": 20.0},
         epochs=4,
     )
-    code, text = gate(capsys, "a", "b", "--json", "found.json")
+    code, text = gate(capsys, "a", "b", "--out", "found.json")
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "+2.50 (+2.47 to +2.53)" in lines["VP difference"]
     assert "25.0 % (23.0 % to 27.0 %)" in lines["end: wiped enemy"] and "70.0 %" in lines["end: round limit"]
@@ -258,7 +258,7 @@ def test_mistakes_are_user_errors(capsys):
     for name, message in cases.items():
         code, text = gate(capsys, "a", name)
         assert code == 2 and message in text and text.count("\n") == 1, text
-    assert gate(capsys, "a", "a", "--json", "none/x.json")[0] == 2
+    assert gate(capsys, "a", "a", "--out", "none/x.json")[0] == 2
 
 
 def test_nothing_but_reading(capsys):

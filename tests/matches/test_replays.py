@@ -198,7 +198,7 @@ def test_where_no_replay_can_be_kept_a_run_goes_on(run, tmp_path):
 def test_a_replay_is_filmed_with_its_rewards(run, tmp_path, capsys):
     file = run / "replays" / "final" / "highest_return.replay"
     film, rewards = tmp_path / "film.svg", tmp_path / "rewards.svg"
-    assert cli.main(["film", str(file), "--file", str(film), "--rewards", str(rewards)]) == 0
+    assert cli.main(["film", str(file), "--out", str(film), "--rewards", str(rewards)]) == 0
     output = capsys.readouterr().out
     assert "highest return of the final evaluation" in output and "seat 0: r" in output
     opened = replays.read(str(file))
@@ -308,7 +308,7 @@ def test_mistakes_of_the_command_end_in_one_sentence(run, tmp_path, capsys):
         ([str(bad)], "is not valid JSON"),
         ([str(tmp_path / "none.replay")], "No such file"),
     ]:
-        assert cli.main(["film", *arguments, "--file", str(tmp_path / "film.svg")]) == 2
+        assert cli.main(["film", *arguments, "--out", str(tmp_path / "film.svg")]) == 2
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1
 

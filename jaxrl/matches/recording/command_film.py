@@ -17,7 +17,7 @@ def add_options(parser: ArgumentParser) -> None:
         parser, "the seat of RUN", "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays"
     )
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the game (default: 0)")
-    parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
+    parser.add_argument("--out", metavar="FILE", default="film.svg", help="where to write it (default: film.svg)")
     help = "also draw what each component of the rewards brought, there"
     parser.add_argument("--rewards", metavar="FILE", default="", help=help)
     parser.add_argument(
@@ -38,7 +38,7 @@ def main(args: Namespace) -> int:
         seat=args.seat,
         opponents=args.opponents or (),
         seed=args.seed,
-        file=args.file,
+        file=args.out,
         rewards=args.rewards,
         pace=args.pace,
     )

@@ -64,7 +64,7 @@ def film(
         if not Path(each).absolute().parent.is_dir() or Path(each).is_dir():
             raise UserError(f"cannot write {each}: give a file in a folder that exists.")
     if rewards and Path(rewards).absolute() == Path(file).absolute():
-        raise UserError(f"--file and --rewards are both {file}: give two files.")
+        raise UserError(f"--out and --rewards are both {file}: give two files.")
     if replays.is_replay(name):
         of_a_game = {
             "opponents": opponents,

@@ -89,7 +89,7 @@ def test_only_heaps_that_fit_are_tried(monkeypatch):
 
 def test_games(keys, capsys, tmp_path):
     report = tmp_path / "report.json"
-    code, out, _ = run(capsys, *keys, "--json", str(report))
+    code, out, _ = run(capsys, *keys, "--out", str(report))
     assert code == 0 and "cores" in out.splitlines()[0]
     for part in ("the engine's AI in both seats", "random play in both seats", "CPU outside of the JVM"):
         assert part in out, part
@@ -110,7 +110,7 @@ def test_without_forge_it_is_left_out(keys, capsys):
 
 def test_the_short_cuts_are_compared_on_the_same_games(keys, capsys, tmp_path):
     report = tmp_path / "report.json"
-    code, out, _ = run(capsys, *keys, "--only", "short_cuts", "--json", str(report))
+    code, out, _ = run(capsys, *keys, "--only", "short_cuts", "--out", str(report))
     assert code == 0 and "round 2 of 2" in out and out.count("without short cuts") == 2
     found = json.loads(report.read_text())["parts"]["short_cuts"]
     assert [each["deck"] for each in found] == list(daemons.DECKS)
@@ -143,7 +143,7 @@ def test_mistakes(keys, capsys):
     assert run(capsys, "--only", "bridge")[0] == 2
     code, _, err = run(capsys, *keys, "forge.daemons=[a:1]", "--only", "games")
     assert code == 2 and "daemons elsewhere" in err
-    code, _, err = run(capsys, "--json", "/nowhere/at/all/report.json")
+    code, _, err = run(capsys, "--out", "/nowhere/at/all/report.json")
     assert code == 2 and "there is no folder" in err
     assert command.main(["--sweep"]) == 2 and "python -m scripts.benchmark forge --sweep" in capsys.readouterr().err
     assert command.main(["--env", "forge"]) == 2 and "`python -m scripts.benchmark forge`" in capsys.readouterr().err

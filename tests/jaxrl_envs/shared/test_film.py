@@ -50,7 +50,7 @@ def remembering(env):
 def test_the_command_writes_the_same_film_again(tmp_path, capsys):
     pages = []
     for name in ("one.svg", "two.svg"):
-        assert cli.main([*COMMAND, *SHORT, "--seed", "4", "--file", str(tmp_path / name)]) == 0
+        assert cli.main([*COMMAND, *SHORT, "--seed", "4", "--out", str(tmp_path / name)]) == 0
         pages.append((tmp_path / name).read_text(encoding="utf-8"))
     assert pages[0] == pages[1] and ElementTree.fromstring(pages[0]).tag.endswith("svg")
     output = capsys.readouterr().out
@@ -64,8 +64,8 @@ def test_the_command_writes_the_same_film_again(tmp_path, capsys):
         (["--pace", "0"], "--pace must be from 0.1 to 20, got 0"),
         (["--pace", "1e9"], "--pace must be from 0.1 to 20, got 1e+09"),
         (["--pace", "nan"], "argument --pace: must be a number, got 'nan'"),
-        (["--file", "nowhere/film.svg"], "cannot write nowhere/film.svg"),
-        (["--file", "/dev/full"], "cannot write /dev/full: No space left on device"),
+        (["--out", "nowhere/film.svg"], "cannot write nowhere/film.svg"),
+        (["--out", "/dev/full"], "cannot write /dev/full: No space left on device"),
         (["--opponents", "balance"], "did you mean 'balanced'?"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_game_that_asks_all_at_once_is_recorded_too():
 
 def test_the_command_films_sides(tmp_path, capsys):
     file = tmp_path / "film.svg"
-    command = ["film", "bot:rock", "--opponents", "random", "--seat", "1", "--file", str(file), "run.cache_dir=''"]
+    command = ["film", "bot:rock", "--opponents", "random", "--seat", "1", "--out", str(file), "run.cache_dir=''"]
     assert cli.main([*command, "env.id=tests.jaxrl_envs.shared.test_film:Throwing"]) == 0
     assert "3 steps (seat 0: random, seat 1: rock, seat 2: random, seat 3: rock)" in capsys.readouterr().out
     assert "seat 1: 0" in file.read_text() and "seat 3: 0" in file.read_text()
@@ -195,6 +195,6 @@ def test_drawings_without_a_view_box_and_with_names_outside_of_defs():
 
 
 def test_any_game_with_drawings_is_filmed_by_the_command(tmp_path):
-    command = ["film", "bot:random", "env.id=tests.jaxrl_envs.shared.test_film:Drawn", "run.cache_dir=''", "--file"]
+    command = ["film", "bot:random", "env.id=tests.jaxrl_envs.shared.test_film:Drawn", "run.cache_dir=''", "--out"]
     assert cli.main([*command, str(tmp_path / "film.svg")]) == 0
     assert "seat 1" in "".join(ElementTree.parse(tmp_path / "film.svg").getroot().itertext())
