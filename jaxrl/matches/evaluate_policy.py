@@ -45,8 +45,7 @@ def evaluate(
     Raises:
       UserError: a player is unknown, or cannot be evaluated so.
     """
-    with waiting(f"reading {name}, whose game is compiled first ...", again=True):
-        candidate = find_player(name, lookup)
+    candidate = _found(name, lookup)
     config, env = candidate.config, candidate.env
     enable_compilation_cache(config.run.cache_dir)
     if (deals := config.evaluate.deals if deals is None else deals) < 2:
@@ -58,9 +57,8 @@ def evaluate(
     if search is not None and candidate.run is not None:
         warn_of_scale(config, search.settings)
     simulated = in_simulator(env, simulator) if simulator else None
-    with waiting(
-        f"compiling, then playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."
-    ):
+    games = f"{deals} deals x {env.num_sides} {env.side_name}s"
+    with waiting(f"compiling, then playing {games} against {', '.join(names)} ..."):
         rows, searcher = evaluate_candidate(candidate, others, search, settings)
         paired = evaluate_players(env, rivals[:1], others, **settings) if rivals else []
         direct = evaluate_candidate(candidate, rivals[:1], search, settings)[0] if rivals and env.num_sides > 1 else []
@@ -71,8 +69,7 @@ def evaluate(
             for each in (others, rivals[:1]) if direct else (others,):
                 there += evaluate_players(simulated, candidate.players, each, lanes=lanes, **settings)
     policy = "search" if searcher else "greedy" if config.evaluate.greedy and not lookup.sampled else "sampled"
-    player = str(searcher) if searcher else f"{policy} policy"
-    print(f"{name}: {player}, {deals} deals x {env.num_sides} {env.side_name}s, evaluation seed {seed}")
+    print(f"{name}: {searcher or f'{policy} policy'}, {games}, evaluation seed {seed}")
     if candidate.run is not None:
         stage = f", in stage {candidate.run.stage!r}" if candidate.run.stage else ""
         print(f"checkpoint after {candidate.run.update} updates{stage}, parameters {candidate.run.params_hash}")
@@ -85,6 +82,12 @@ def evaluate(
         record |= {"simulators": {simulator: [row.record() for row in there]}} if there else {}
         count = append_json(find_run(run_of(parse(name))[0]).evaluation_file, record)
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
+
+
+def _found(name: str, lookup: Lookup) -> FoundPlayers:
+    """The candidate; a terminal shows meanwhile what takes time."""
+    with waiting(f"reading {name}, whose game is compiled first ...", again=True):
+        return find_player(name, lookup)
 
 
 def _tables(env: Env, rows: list[Row], paired: list[Row], direct: list[Row], there: list[Row], simulator: str) -> str:
