@@ -61,9 +61,28 @@ def test_a_scenario_that_begins_on_a_ramp_is_counted(capsys, episodes):
     record = copy.deepcopy(episodes["ball_side_ramp"])
     record["meta"]["flat_until_tick"] = 0
     code, out, _ = verified(capsys, {"on_a_ramp": record})
-    assert code == 0 and "1 episodes" in out and "on_a_ramp" in out and "not compared" in out
+    assert code == 0 and "1 episodes" in out and "on_a_ramp" in out and "no bound" in out
     record["meta"]["flat_until_tick"] = -3
     assert verified(capsys, {"on_a_ramp": record})[0] == 0
+
+
+def test_states_recorded_at_odd_times_are_counted(capsys, episodes):
+    """The table has rows for whole seconds: a recording without states there has an empty one."""
+    record = copy.deepcopy(episodes["air_none"])
+    record |= {"T": 400, "ticks": [0, 61, 400], "states": record["states"][:3]}
+    record["meta"]["suite"] = "play1"
+    code, out, _ = verified(capsys, {"odd": record})
+    assert code == 0 and "1 episodes" in out and " s " not in out.split("seconds of play")[1].split("(")[0]
+    del record["meta"]["suite"]
+    record |= {"ticks": [0, 300, 400]}  # the first state comes after all that must be exact
+    record["meta"] |= {"flat_until_tick": 0, "touches_mesh": True}
+    assert verified(capsys, {"late": record})[0] == 0
+    balls = copy.deepcopy(episodes["ball_side_ramp"]) | {"T": 60, "ticks": [0, 60]}
+    balls["states"], balls["meta"]["suite"] = balls["states"][:2], "mixed"
+    cars = copy.deepcopy(record) | {"T": 60, "ticks": [0, 60], "states": record["states"][:2]}
+    cars["meta"]["suite"] = "mixed"
+    for first, second in ((balls, cars), (cars, balls)):  # a suite of which only some have cars
+        assert "mixed        2 car   0.5 s 0.000" in verified(capsys, {"a": first, "b": second})[1]
 
 
 WRONG = {

@@ -1,6 +1,9 @@
-"""Bumps and demolitions as in the reference simulator, where that is installed: pip install 'jaxrl[rlgym]'."""
+"""Bumps, demolitions, recordings of the reference simulator, where that is installed: pip install 'jaxrl[rlgym]'."""
 
 from __future__ import annotations
+
+import gzip
+import json
 
 import jax
 import numpy as np
@@ -11,6 +14,7 @@ from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Ball
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.car_soccer.simulators import rocketsim
+from scripts import car_soccer_recordings
 from tests.support.car_soccer_states import engine
 
 ENCOUNTERS, TICKS = 1_000, 60
@@ -107,3 +111,14 @@ def test_bumps_and_demolitions(teams, simulator) -> None:
     assert (right.sum((1, 2)) > 0).mean() > 0.3
     assert (right[..., 1].sum() > 20) == (teams == (0, 1))
     assert (mine == right).all((1, 2)).mean() >= 0.985
+
+
+@pytest.mark.slow
+def test_recordings_are_recorded_again(simulator, tmp_path) -> None:
+    """`python -m scripts.car_soccer_recordings` writes the file that is in the repository."""
+    assert car_soccer_recordings.main([str(tmp_path / "own.json.gz")]) == 0
+    read = [
+        json.loads(gzip.decompress(path.read_bytes()))
+        for path in (tmp_path / "own.json.gz", car_soccer_recordings.FILE)
+    ]
+    assert read[0] == read[1]
