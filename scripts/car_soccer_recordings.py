@@ -198,7 +198,8 @@ def record(
     rng = np.random.default_rng(seed)
     fixed = meta.pop("controls", None)
     recorder = Recorder(module, meta["teams"], start)
-    ticks, states, pressed = [0], [recorder.state(whole=True)], []
+    ticks, states = [0], [recorder.state(whole=True)]
+    pressed: list[list[Any]] = []
     for tick in range(length):
         if tick % HELD == 0:
             rows = controls(rng, recorder) if fixed is None else np.array([fixed], float)
@@ -239,10 +240,16 @@ def episodes(every: int = EVERY, count: int = EPISODES) -> dict[str, dict[str, A
         for number in range(count):
             seed = (*name.encode(), number)
             start = place(np.random.default_rng((*seed, 1)))
-            meta = {"suite": f"from_{name}", "teams": (0,)}
-            found[f"from_{name}_{number}"] = record(module, meta, start, 240, seed, every)
+            suite = {"suite": f"from_{name}", "teams": (0,)}
+            found[f"from_{name}_{number}"] = record(module, suite, start, 240, seed, every)
         row, flat = SCENARIOS[name]
-        meta = {"teams": (0,), "controls": row, "flat_until_tick": flat, "touches_mesh": flat == 0, "ties": False}
+        meta: dict[str, Any] = {
+            "teams": (0,),
+            "controls": row,
+            "flat_until_tick": flat,
+            "touches_mesh": flat == 0,
+            "ties": False,
+        }
         start = place(np.random.default_rng(list(name.encode())))
         found[f"starts_{name}"] = record(module, meta, start, 120, (0,), min(every, 10))
     return found

@@ -144,5 +144,28 @@ def test_the_shown_configurations_are_understood(tmp_path):
         assert CarSoccer(**config.env.options).reward.names and len(config.curriculum) == 2 * number
 
 
+def test_what_users_of_rlgym_are_told_exists():
+    """The right column of its tables names options and parts; the rest is listed here."""
+    text = (ROOT / "docs" / "start" / "coming_from.md").read_text(encoding="utf-8")
+    lines = text.split("## RLGym\n")[1].split("\n## ")[0].splitlines()
+    cells = [line.split("|")[2] for line in lines if line.startswith("| `")]
+    words = {
+        word for cell in cells for code in re.findall(r"`([^`]*)`", cell) for word in re.findall(r"[A-Za-z_]+", code)
+    }
+    tables = [
+        CarSoccer.SETTERS,
+        CarSoccer.OBSERVATIONS,
+        CarSoccer.EXTRAS,
+        CarSoccer.TERMINATIONS,
+        CarSoccer.TRUNCATIONS,
+    ]
+    known = {name for table in tables for name in table} | set(compose.COMPONENTS) | set(actions.ALLOWED)
+    known |= set(registry.options_of("car_soccer"))
+    others = (
+        "jaxrl jaxrl_envs car_soccer simulators rlgym RLGym reset step evaluate simulator rocketsim curriculum true a b"
+    )
+    assert len(cells) > 35 and words - known <= {*others.split(), "reward_NAME", "zero_padding"}
+
+
 if __name__ == "__main__":
     print(page(), end="")
