@@ -47,6 +47,18 @@ COUNTED: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = {
     ("play2", "car"): (8, (8, 8, 6)),
     ("play3", "ball"): (8, (8, 8, 8)),
     ("play3", "car"): (8, (8, 7, 7)),
+    ("from_air", "ball"): (64, (64, 64)),
+    ("from_air", "car"): (64, (64, 64)),
+    ("from_floor", "ball"): (64, (64, 63)),
+    ("from_floor", "car"): (64, (64, 64)),
+    ("from_ramp", "ball"): (64, (62, 60)),
+    ("from_ramp", "car"): (64, (50, 33)),
+    ("from_wall", "ball"): (64, (64, 64)),
+    ("from_wall", "car"): (64, (64, 63)),
+    ("from_ceiling", "ball"): (64, (64, 64)),
+    ("from_ceiling", "car"): (64, (64, 63)),
+    ("from_goal", "ball"): (64, (64, 64)),
+    ("from_goal", "car"): (64, (61, 54)),
 }
 SCENARIO_LIMIT, SCENARIO_TICKS = 0.1, 240  # uu and degrees, for flat scenarios without ties
 FLAGS = ("has_jumped", "has_double_jumped", "has_flipped", "is_flipping", "is_jumping", "is_supersonic", "is_demoed")
@@ -341,7 +353,7 @@ def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]
 def fewest(episodes: int, near: int, counted: int) -> int:
     """The least number of episodes near that is not too few, if `near` of `counted` others were.
 
-    The share is taken as (near + 1) / (counted + 2), the mean of its distribution after so many trials; fewer than the
+    The share is taken as (near + 1) / (counted + 2), the mean of its distribution after these trials; fewer than the
     result are near with a probability of at most CHANCE.
     """
     at_most = special.bdtr(np.arange(episodes + 1), episodes, (near + 1) / (counted + 2))
