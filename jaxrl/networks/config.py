@@ -86,6 +86,11 @@ class NetworkConfig(Section):
     normalize: bool = option(
         False, "normalise observations by their running mean and variance, e.g. physical quantities"
     )
+    canonical: bool = option(
+        False,
+        "name by their role what a symmetry of the game exchanges, e.g. suits (skull_king; "
+        "https://arxiv.org/abs/2211.06489)",
+    )
     transformer: TransformerConfig = option(TransformerConfig(), "keys of kind transformer")
     candidates: CandidatesConfig = option(CandidatesConfig(), "keys of kind candidates")
     recurrent: RecurrentConfig = option(RecurrentConfig(), "keys of kind recurrent")
@@ -107,8 +112,12 @@ class NetworkConfig(Section):
 
     def check_game(self, config: Any, env: Any) -> None:
         """Rejects a network that reads what the game does not describe."""
-        from jaxrl_envs.contract.env import Env  # here, because it imports jax, which reading a configuration does not
+        import jax  # here, because reading a configuration does not import it
 
+        from jaxrl_envs.contract.env import Env
+
+        if self.canonical and jax.eval_shape(env.canonical, env.observation_spec) is None:
+            raise UserError(f"network.canonical is true, but {config.env.id} with its options has no canonical form.")
         reader, key = self.reader
         if reader == "transformer" and type(env).tokens is Env.tokens:
             raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")

@@ -41,6 +41,13 @@ def _masked(logits: jax.Array, value: jax.Array, mask: jax.Array) -> tuple[jax.A
 POLICY = HeadKind(Heads, _masked)
 
 
+class Renamed(NamedTuple):
+    """An encoded observation of `Env.canonical`."""
+
+    encoded: Any
+    names: Any  # how to name the actions as the game does
+
+
 class _Module(NamedTuple):
     """A flax module with its encoder and recurrent state, before conversion to a `Network`."""
 
@@ -62,7 +69,16 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
       UserError: `normalize` with a network that does not read plain features, or a user's network with wrong outputs.
     """
     built = _build(config.kind, config, env, heads.make)
-    module, encode = built.module, jax.jit(built.encode, inline=True)  # traced once, however often it is vmapped
+    module = built.module
+
+    @functools.partial(jax.jit, inline=True)  # traced once, however often it is vmapped
+    def encode(observation: Any) -> Any:
+        if not config.canonical:
+            return built.encode(observation)
+        found = env.canonical(observation)
+        assert found is not None, "checked with the configuration"
+        return Renamed(built.encode(found[0]), found[1])
+
     memory = built.memory or (lambda batch: ())
 
     @jax.jit  # one program instead of one for every operation of every layer
@@ -70,12 +86,14 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
     def init(key: jax.Array) -> Params:
         example = jax.eval_shape(encode, env.observation_spec)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
+        zeros = zeros.encoded if isinstance(zeros, Renamed) else zeros
         return module.init(key, *((memory(()), zeros) if built.memory else (zeros,)))["params"]
 
     def apply(
         params: Params, memory: Memory, encoded: Any, mask: jax.Array, key: jax.Array | None = None
     ) -> tuple[Memory, jax.Array, jax.Array]:
-        arguments = (memory, encoded) if built.memory else (encoded,)
+        read = encoded.encoded if isinstance(encoded, Renamed) else encoded
+        arguments = (memory, read) if built.memory else (read,)
         settings: dict[str, Any] = {}
         if heads.noisy and key is not None:
             settings = {"rngs": {NOISE: key}}
@@ -83,6 +101,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
             settings = {"deterministic": False, "rngs": {"dropout": key}}
         found: Any = module.apply({"params": params}, *arguments, **settings)
         memory, (logits, value) = found if built.memory else (memory, found)
+        logits = env.from_canonical(logits, encoded.names) if isinstance(encoded, Renamed) else logits
         return memory, *heads.finish(logits, value, mask)
 
     network = Network(env.num_actions, encode, init, apply, memory, dropout=built.dropout, noisy=heads.noisy)
@@ -162,7 +181,9 @@ def _normalising(network: Network, env: Env) -> Network:
     """Wraps a network with a running normaliser of its features, whose statistics become part of the parameters."""
     spec = jax.eval_shape(network.encode, env.observation_spec)
     if not isinstance(spec, jax.ShapeDtypeStruct):
-        raise UserError("network.normalize is for networks that read plain features (mlp): set it to false.")
+        raise UserError(
+            "network.normalize is for networks that read plain features (mlp) in the names of the game: set it to false."
+        )
     features = spec.shape[0]
 
     def init(key: jax.Array) -> Params:

@@ -369,6 +369,16 @@ class Env(abc.ABC):
         """F, the length of `features`."""
         return jax.eval_shape(self.features, self.observation_spec).shape[0]
 
+    def canonical(self, observation: PyTree) -> tuple[PyTree, PyTree] | None:
+        """One observation that stands for all that a symmetry of the game makes of it, e.g. by exchanging suits, and
+        what `from_canonical` needs; None: the game does not say. Networks with `network.canonical` read only this one,
+        so they play alike in all of them (canonicalisation, Kaba et al. 2023, arXiv 2211.06489)."""
+        return None
+
+    def from_canonical(self, logits: jax.Array, names: PyTree) -> jax.Array:
+        """f32[..., A], a number for each action, from those of the actions as `canonical` names them."""
+        raise NotImplementedError
+
     def tokens(self, observation: PyTree) -> Tokens:
         """One observation as a set of cards, for attention encoders."""
         raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")

@@ -208,6 +208,63 @@ def _pack_small(values: dict[str, jax.Array], fields) -> jax.Array:
     return word
 
 
+# ---- suits by their role --------------------------------------------------------------------------------------------
+
+_PLAIN = 3  # suits that only differ by name; the fourth is trump
+_FOLLOW = sum(bits for _, bits, _ in _MISC[0][:7])  # where `follow` begins in its word
+
+
+def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
+    """The same observation, u32[NUM_WORDS], with the plain suits named by their role instead of their name: first the
+    one to follow, then by own cards, the most first; and the new name of each, i32[3].
+
+    Exchanging the three suits exchanges equal games, so a network has to learn one of six. Without a history.
+    """
+    v = unpack(words, setup)
+    hand, seen = (jnp.stack(_suits(sets)) for sets in (v.hand, v.seen))
+    count = jax.lax.population_count
+    names = np.arange(_PLAIN)
+    rank = (count(hand) << 18) | (hand << 4) | count(seen)  # of equal ones the first: their own cards are none
+    rank = rank | ((v.follow == names).astype(jnp.uint32) << 22)
+    before = (rank[None] > rank[:, None]) | ((rank[None] == rank[:, None]) & (names[None] < names[:, None]))
+    place = before.sum(axis=1, dtype=jnp.int32)
+    found = list(words)
+    for first in range(0, 12, 3):  # the card sets
+        one, two, three = _moved(_suits(words[first : first + 3]), place)
+        found[first], found[first + 1] = one | (two << 16), three | (words[first + 1] & np.uint32(0xFFFF0000))
+    plays, suit = v.plays, c.suit_of(jnp.maximum(v.plays - 1, 0))
+    moved = 14 * (sum(jnp.where(suit == s, place[s], 0) for s in names) - suit)
+    found[12:14] = _pack_bytes(list(jnp.where((plays > 0) & (suit < _PLAIN), plays + moved, plays)))
+    bit = np.uint32(0x11111111)
+    shown = _moved([(words[20] >> s) & bit for s in range(_PLAIN)], place)
+    found[20] = sum((each << s for s, each in enumerate(shown)), words[20] & (bit << _PLAIN))
+    follow = sum(jnp.where(v.follow == s, place[s] - s, 0) for s in names).astype(jnp.uint32)
+    found[26] = words[26] + (follow << _FOLLOW)
+    return jax.lax.optimization_barrier((jnp.stack(found), place))  # else computed again for every feature
+
+
+def from_canonical(logits: jax.Array, place: jax.Array) -> jax.Array:
+    """f32[..., 100], a number for each action in the game's names, from one in those of `canonical`."""
+    first = rules.FIRST_PLAY
+    roles = [logits[..., first + 14 * s : first + 14 * (s + 1)] for s in range(_PLAIN)]
+    place = place[..., None]
+    suits = [
+        jnp.where(place[..., s, :] == 0, roles[0], jnp.where(place[..., s, :] == 1, roles[1], roles[2]))
+        for s in range(_PLAIN)
+    ]
+    return jnp.concatenate([logits[..., :first], *suits, logits[..., first + 14 * _PLAIN :]], axis=-1)
+
+
+def _suits(sets: jax.Array) -> list[jax.Array]:
+    """u32[] each, the cards of the plain suits in a card set u32[3]."""
+    return [sets[0] & 0xFFFF, sets[0] >> 16, sets[1] & 0xFFFF]
+
+
+def _moved(suits: list[jax.Array], place: jax.Array) -> list[jax.Array]:
+    """One word for each plain suit, in the order of their places."""
+    return [sum(jnp.where(place[s] == p, suits[s], jnp.uint32(0)) for s in range(_PLAIN)) for p in range(_PLAIN)]
+
+
 # ---- expanding ------------------------------------------------------------------------------------------------------
 
 
