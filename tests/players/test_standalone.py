@@ -188,6 +188,7 @@ def test_the_command_says_what_goes_in(tmp_path, monkeypatch, capsys):
         ({"network": {"kind": "transformer"}}, "network.kind transformer"),
         ({"network": {"kind": "recurrent", "recurrent": {"torso": "transformer"}}}, "recurrent.torso transformer"),
         ({"train": {"algorithm": "dqn"}}, "this is dqn"),
+        ({"network": {"canonical": True}}, "network.canonical is true"),
     ],
 )
 def test_other_networks_are_refused_with_a_sentence(changes, said, tmp_path):

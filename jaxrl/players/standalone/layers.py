@@ -31,7 +31,8 @@ def layers_of(policy: ExportedPolicy) -> Layers:
     """The layers of a policy.
 
     Raises:
-      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head.
+      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head, or reads canonical
+        observations.
     """
     network, algorithm = policy.config.network, policy.config.train.algorithm
     cell = network.recurrent.cell if network.kind == "recurrent" else ""
@@ -39,6 +40,11 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         raise UserError(
             "--numpy and --onnx write dense networks of PPO, also with recurrent layers; this is "
             f"{algorithm} with network.{network.reader[1]} {network.reader[0]}: use the policy file of `jaxrl export`."
+        )
+    if network.canonical:
+        raise UserError(
+            "--numpy and --onnx write networks that read the game's own names, and network.canonical is true: use the "
+            "policy file of `jaxrl export`."
         )
     settings = {
         "policy": policy.name,
