@@ -224,7 +224,7 @@ def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     hand, seen = (jnp.stack(_suits(sets)) for sets in (v.hand, v.seen))
     count = jax.lax.population_count
     names = np.arange(_PLAIN)
-    rank = (count(hand) << 18) | (hand << 4) | count(seen)  # of equal ones the first: their own cards are none
+    rank = (count(hand) << 18) | (hand << 4) | count(seen)  # equal: two suits of which no card is held
     rank = rank | ((v.follow == names).astype(jnp.uint32) << 22)
     before = (rank[None] > rank[:, None]) | ((rank[None] == rank[:, None]) & (names[None] < names[:, None]))
     place = before.sum(axis=1, dtype=jnp.int32)
@@ -240,7 +240,7 @@ def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     found[20] = sum((each << s for s, each in enumerate(shown)), words[20] & (bit << _PLAIN))
     follow = sum(jnp.where(v.follow == s, place[s] - s, 0) for s in names).astype(jnp.uint32)
     found[26] = words[26] + (follow << _FOLLOW)
-    return jax.lax.optimization_barrier((jnp.stack(found), place))  # else computed again for every feature
+    return jax.lax.optimization_barrier((jnp.stack(found), place))  # XLA would compute it again for every feature
 
 
 def from_canonical(logits: jax.Array, place: jax.Array) -> jax.Array:
