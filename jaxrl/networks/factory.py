@@ -182,7 +182,7 @@ def _normalising(network: Network, env: Env) -> Network:
     spec = jax.eval_shape(network.encode, env.observation_spec)
     if not isinstance(spec, jax.ShapeDtypeStruct):
         raise UserError(
-            "network.normalize is for networks that read plain features (mlp) in the names of the game: set it to false."
+            "network.normalize is for networks that read plain features (mlp), not canonical ones: set it to false."
         )
     features = spec.shape[0]
 

@@ -31,8 +31,8 @@ def layers_of(policy: ExportedPolicy) -> Layers:
     """The layers of a policy.
 
     Raises:
-      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head, or reads canonical
-        observations.
+      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head, or
+        reads canonical observations.
     """
     network, algorithm = policy.config.network, policy.config.train.algorithm
     cell = network.recurrent.cell if network.kind == "recurrent" else ""
