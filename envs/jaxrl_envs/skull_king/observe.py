@@ -238,7 +238,7 @@ def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     bit = np.uint32(0x11111111)
     shown = _moved([(words[20] >> s) & bit for s in range(_PLAIN)], place)
     found[20] = sum((each << s for s, each in enumerate(shown)), words[20] & (bit << _PLAIN))
-    follow = sum(jnp.where(v.follow == s, place[s] - s, 0) for s in names).astype(jnp.uint32)
+    follow = sum((jnp.where(v.follow == s, place[s] - s, 0) for s in names), jnp.int32(0)).astype(jnp.uint32)
     found[26] = words[26] + (follow << _FOLLOW)
     return jax.lax.optimization_barrier((jnp.stack(found), place))  # XLA would compute it again for every feature
 
@@ -262,7 +262,8 @@ def _suits(sets: jax.Array) -> list[jax.Array]:
 
 def _moved(suits: list[jax.Array], place: jax.Array) -> list[jax.Array]:
     """One word for each plain suit, in the order of their places."""
-    return [sum(jnp.where(place[s] == p, suits[s], jnp.uint32(0)) for s in range(_PLAIN)) for p in range(_PLAIN)]
+    none = jnp.uint32(0)
+    return [sum((jnp.where(place[s] == p, suits[s], none) for s in range(_PLAIN)), none) for p in range(_PLAIN)]
 
 
 # ---- expanding ------------------------------------------------------------------------------------------------------
