@@ -92,7 +92,7 @@ def check_zoo(name, count, tmp_path):
     policy = load_policy(zoo.policy_file(name))
     save_numpy(tmp_path / "policy.py", policy)
     features, masks = visited(policy, count)
-    logits, value, _ = program_of(tmp_path / "policy.py").Policy().evaluate(features, masks)
+    logits, value, _ = program_of(tmp_path / "policy.py").NumpyPolicy().evaluate(features, masks)
     right, right_value, _ = expected(policy, features, masks, ())
     np.testing.assert_allclose(logits, right, **CLOSE)
     np.testing.assert_allclose(value, right_value, **CLOSE)
@@ -114,7 +114,7 @@ def test_a_policy_of_the_zoo_is_the_same_in_a_thousand_states(name, tmp_path):
 def test_every_kind_of_layer_is_the_same_in_numpy(kind, tmp_path):
     policy = untrained(NETWORKS[kind])
     save_numpy(tmp_path / "policy.py", policy)
-    ours = program_of(tmp_path / "policy.py").Policy()
+    ours = program_of(tmp_path / "policy.py").NumpyPolicy()
     memory, theirs = ours.empty_memory(ROWS), policy._algorithm.network.memory((ROWS,))
     for time in range(3):  # the recurrent state is carried on
         features, masks = inputs(policy, ROWS, time)
@@ -139,7 +139,7 @@ def test_the_program_runs_without_jax_and_without_jaxrl(tmp_path):
     features, masks = inputs(policy, 20)
     np.savez(tmp_path / "inputs.npz", features=features, masks=masks)
     script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np, policy\nagent = policy.Policy()\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport numpy as np, policy\nagent = policy.NumpyPolicy()\n"
         "data = np.load(sys.argv[1] + '/inputs.npz')\nrandom = np.random.default_rng(0)\n"
         "pairs = list(zip(data['features'], data['masks']))\n"
         "print([agent.act(*pair) for pair in pairs])\n"
@@ -160,7 +160,7 @@ def test_the_wrong_shape_is_one_sentence(tmp_path):
     policy = untrained(NETWORKS["relu"])
     save_numpy(tmp_path / "policy.py", policy)
     with pytest.raises(ValueError, match="must end with the sizes in SETTINGS"):
-        program_of(tmp_path / "policy.py").Policy().act(np.zeros(3), np.ones(policy.env.num_actions, bool))
+        program_of(tmp_path / "policy.py").NumpyPolicy().act(np.zeros(3), np.ones(policy.env.num_actions, bool))
 
 
 def test_the_command_says_what_goes_in(tmp_path, monkeypatch, capsys):
@@ -187,7 +187,6 @@ def test_the_command_says_what_goes_in(tmp_path, monkeypatch, capsys):
     [
         ({"network": {"kind": "transformer"}}, "network.kind transformer"),
         ({"network": {"kind": "recurrent", "recurrent": {"torso": "transformer"}}}, "recurrent.torso transformer"),
-        ({"train": {"algorithm": "dqn"}}, "this is dqn"),
         ({"network": {"canonical": True}}, "network.canonical is true"),
     ],
 )
@@ -196,6 +195,15 @@ def test_other_networks_are_refused_with_a_sentence(changes, said, tmp_path):
     policy.config = from_dict({"env": {"id": "beasty_bar"}, **changes})
     for save in (save_numpy, save_onnx):
         with pytest.raises(UserError, match=said):
+            save(tmp_path / "policy", policy)
+
+
+def test_other_heads_are_refused_with_a_sentence(tmp_path):
+    """Such as the action values of DQN."""
+    policy = untrained(NETWORKS["relu"])
+    del policy.player().params["heads"]["policy"]
+    for save in (save_numpy, save_onnx):
+        with pytest.raises(UserError, match="network.kind mlp and other heads"):
             save(tmp_path / "policy", policy)
 
 

@@ -34,12 +34,14 @@ def layers_of(policy: ExportedPolicy) -> Layers:
       UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head, or
         reads canonical observations.
     """
-    network, algorithm = policy.config.network, policy.config.train.algorithm
+    network = policy.config.network
     cell = network.recurrent.cell if network.kind == "recurrent" else ""
-    if network.reader[0] != "mlp" or algorithm != "ppo":
+    weights = _weights(policy) if network.reader[0] == "mlp" else {}
+    if not {"policy/kernel", "value/kernel"} <= weights.keys():
+        heads = " and other heads" if weights else ""
         raise UserError(
-            "--numpy and --onnx write dense networks of PPO, also with recurrent layers; this is "
-            f"{algorithm} with network.{network.reader[1]} {network.reader[0]}: use the policy file of `jaxrl export`."
+            "--numpy and --onnx write dense networks with a policy and a value head, also with recurrent layers; this "
+            f"one has network.{network.reader[1]} {network.reader[0]}{heads}: use the policy file of `jaxrl export`."
         )
     if network.canonical:
         raise UserError(
@@ -61,7 +63,7 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         "cells": network.recurrent.layers if cell else 0,
         "width": network.recurrent.width if cell else 0,
     }
-    return Layers(settings, _weights(policy))
+    return Layers(settings, weights)
 
 
 def _features(policy: ExportedPolicy) -> int:

@@ -1,6 +1,6 @@
 """A trained policy of jaxrl in NumPy alone. This file is a program: run it only if you trust where it comes from.
 
-    policy = Policy()
+    policy = NumpyPolicy()
     policy.reset()                         # when a game begins, for recurrent policies
     action = policy.act(features, mask)    # the most probable legal action
 
@@ -17,7 +17,7 @@ import numpy as np
 SETTINGS = json.loads("{}")
 
 
-class Policy:
+class NumpyPolicy:
     """The network with its weights. It computes in float32; leading axes are allowed in all arguments."""
 
     def __init__(self):
