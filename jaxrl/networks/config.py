@@ -117,7 +117,7 @@ class NetworkConfig(Section):
         from jaxrl_envs.contract.env import Env
 
         if self.canonical and jax.eval_shape(env.canonical, env.observation_spec) is None:
-            raise UserError(f"network.canonical is true, but {config.env.id} with its options has no canonical form.")
+            raise UserError(f"network.canonical is true, but {config.env.id} has no canonical form: set it to false.")
         reader, key = self.reader
         if reader == "transformer" and type(env).tokens is Env.tokens:
             raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")

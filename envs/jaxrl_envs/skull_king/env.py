@@ -153,8 +153,8 @@ class SkullKing(Env):
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation, self.setup)
 
-    def canonical(self, observation: jax.Array) -> tuple[jax.Array, jax.Array] | None:
-        return None if self.setup.history else observe.canonical(observation, self.setup)
+    def canonical(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return observe.canonical(observation, self.setup)
 
     def from_canonical(self, logits: jax.Array, names: jax.Array) -> jax.Array:
         return observe.from_canonical(logits, names)

@@ -215,10 +215,10 @@ _FOLLOW = sum(bits for _, bits, _ in _MISC[0][:7])  # where `follow` begins in i
 
 
 def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
-    """The same observation, u32[NUM_WORDS], with the plain suits named by their role instead of their name: first the
+    """The same observation as of `pack`, with the plain suits named by their role instead of their name: first the
     one to follow, then by own cards, the most first; and the new name of each, i32[3].
 
-    Exchanging the three suits exchanges equal games, so a network has to learn one of six. Without a history.
+    Exchanging the three suits exchanges equal games, so a network has to learn one of six.
     """
     v = unpack(words, setup)
     hand, seen = (jnp.stack(_suits(sets)) for sets in (v.hand, v.seen))
@@ -229,7 +229,7 @@ def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     before = (rank[None] > rank[:, None]) | ((rank[None] == rank[:, None]) & (names[None] < names[:, None]))
     place = before.sum(axis=1, dtype=jnp.int32)
     found = list(words)
-    for first in range(0, 12, 3):  # the card sets
+    for first in (*range(0, 12, 3), *range(NUM_WORDS, len(words) - 1, 3)):  # the card sets, also of a history
         one, two, three = _moved(_suits(words[first : first + 3]), place)
         found[first], found[first + 1] = one | (two << 16), three | (words[first + 1] & np.uint32(0xFFFF0000))
     plays, suit = v.plays, c.suit_of(jnp.maximum(v.plays - 1, 0))
