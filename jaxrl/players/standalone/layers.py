@@ -31,8 +31,7 @@ def layers_of(policy: ExportedPolicy) -> Layers:
     """The layers of a policy.
 
     Raises:
-      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head, or
-        reads canonical observations.
+      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head.
     """
     network = policy.config.network
     cell = network.recurrent.cell if network.kind == "recurrent" else ""
@@ -42,11 +41,6 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         raise UserError(
             "--numpy and --onnx write dense networks with a policy and a value head, also with recurrent layers; this "
             f"one has network.{network.reader[1]} {network.reader[0]}{heads}: use the policy file of `jaxrl export`."
-        )
-    if network.canonical:
-        raise UserError(
-            "--numpy and --onnx write networks that read the game's own names, and network.canonical is true: use the "
-            "policy file of `jaxrl export`."
         )
     settings = {
         "policy": policy.name,
@@ -59,6 +53,7 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         "activation": network.activation,
         "layer_norm": network.layer_norm,
         "normalize": network.normalize,
+        "canonical": network.canonical,
         "cell": cell,
         "cells": network.recurrent.layers if cell else 0,
         "width": network.recurrent.width if cell else 0,

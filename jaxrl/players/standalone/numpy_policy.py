@@ -5,7 +5,8 @@
     action = policy.act(features, mask)    # the most probable legal action
 
 The input is the encoded features of the game, float32[F] (in jaxrl: `env.features(observation)`), not the packed
-observation, and the mask of legal actions, bool[A]; SETTINGS names F ("features") and A ("actions").
+observation, and the mask of legal actions, bool[A]; SETTINGS names F ("features") and A ("actions"). If "canonical" is
+true there, features, mask and actions are those of the canonical observation (`env.canonical(observation)`).
 """
 
 import base64
