@@ -227,7 +227,9 @@ def _evaluation(run: Path) -> dict[str, Any] | None:
     try:
         last = json.loads(files.contents(run / "evaluation.json"))[-1]
         means = [row["figures"]["return"]["mean"] for row in last["rows"]]
-        wins = [each["mean_win_rate"] for each in last["overall"].values() if each["mean_draw_rate"] <= MANY_DRAWS]
+        wins = [
+            each["mean_win_rate"] for each in last["overall"].values() if each.get("mean_draw_rate", 0) <= MANY_DRAWS
+        ]
         score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
         return {"update": int(last["update"]), **score}
     except UNSOUND:

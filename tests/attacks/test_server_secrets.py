@@ -42,7 +42,7 @@ def heard(client: Client, id: str, headers: dict[str, str], key: str) -> set[str
         for asked in ASKED:
             socket.send(json.dumps(asked))
             viewed = bool(key) and asked["do"] in VIEWED
-            person.until(lambda m, viewed=viewed: viewed or m["kind"] != "view")
+            person.until(lambda m, viewed=viewed: viewed or m["kind"] not in ("view", "doing"))
         return {json.dumps(each) for each in person.messages}
 
 

@@ -134,7 +134,7 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
 
 
 def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tmp_path, monkeypatch, caplog):
-    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "checkpoints" / "1").mkdir(parents=True)
     (tmp_path / "mine" / "config.yaml").write_text(f"env: {{id: {HIGH_CARD}}}")
     library = PlayerCatalog([HIGH_CARD], tmp_path, ("tests.support.games",))
     context = library.context(HIGH_CARD, {})

@@ -256,7 +256,7 @@ def test_frames_of_car_soccer_add_up_to_its_steps():
 def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
     """As the preset `car_soccer_duel` does; with other policies of another view it is refused."""
     for name, preset in (("duel", "car_soccer_duel"), ("plain", "car_soccer")):
-        (tmp_path / name).mkdir()
+        (tmp_path / name / "checkpoints" / "1").mkdir(parents=True)
         configs.save(configs.load(preset), tmp_path / name / "config.yaml")
     room = DrivingRoutes(Server(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
     found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}

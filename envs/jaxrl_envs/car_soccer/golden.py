@@ -343,7 +343,9 @@ def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]
                 continue
             near, second = int((at < NEAR).sum()), horizon // 120
             cells.append(f"{horizon / 120:g} s {near / len(at):.3f} ({np.median(at):.4f})")
-            if 0 < second <= len(counted) and near < (least := fewest(len(at), counted[second - 1], count)):
+            if lost := int(np.isinf(at).sum()):
+                beyond.append(f"{suite}, {body} after {second} s: {lost} of {len(at)} are at no number")
+            elif 0 < second <= len(counted) and near < (least := fewest(len(at), counted[second - 1], count)):
                 beyond.append(f"{suite}, {body} after {second} s: {near} of {len(at)} are near, not {least} or more")
         if cells:
             rows.append(f"  {suite:10s} {len(episodes):3d} {body:4s}  " + "  ".join(cells))
