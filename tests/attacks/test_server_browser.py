@@ -153,7 +153,7 @@ def test_a_hostile_game_is_played_and_kept(client, new_page, place):
     wait(look, "The game is over.")
     nothing_ran(look)
     page.click("text=Keep the replay")
-    wait(page, "kept: ")
+    wait(page, "kept among the replays")
     replays = new_page("/replays")
     wait(replays, ".replay")
     nothing_ran(replays)
