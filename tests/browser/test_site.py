@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 import http.server
-import shutil
 import threading
 
 import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
 
-from playwright import sync_api
-
 from jaxrl import cli
+from tests.browser.conftest import CHROMIUM
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 120_000  # milliseconds, on machines that may be busy
 ASKED = ".action:enabled, .end table"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
@@ -36,14 +33,6 @@ def address(tmp_path_factory):
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=[(1280, 800, "dark"), (390, 844, "light")], ids=["wide", "phone"])

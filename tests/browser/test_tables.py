@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import time
 
@@ -13,23 +12,13 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytest.importorskip("websockets", reason="the extra web is not installed")
 pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
 
-from playwright import sync_api
-
 from jaxrl_envs.contract import registry
+from tests.browser.conftest import CHROMIUM
 from tests.support.serving import HIGH_CARD, serving
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 600_000  # milliseconds: the first turns wait for programs to be compiled, on machines that may be busy
 READY = ".action:enabled"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

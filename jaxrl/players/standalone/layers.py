@@ -17,8 +17,8 @@ class Layers(NamedTuple):
 
     Attributes:
       settings: what the arrays alone do not say, as JSON values: policy, game, game_version, update, features (F),
-        actions (A), dense (number of layers), activation, layer_norm, normalize, cell ("", "lstm" or "gru"), cells
-        (number of recurrent layers), width (of their state).
+        actions (A), dense (number of layers), activation, layer_norm, normalize, canonical, cell ("", "lstm" or
+        "gru"), cells (number of recurrent layers), width (of their state).
       weights: f32 arrays by name: dense_0/kernel [inputs, outputs], dense_0/bias, norm_0/scale, lstm_0/ii/kernel,
         policy/kernel, value/kernel, normaliser/mean, ...
     """
@@ -47,7 +47,7 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         "game": policy.config.env.id,
         "game_version": policy.env.version,
         "update": policy.update,
-        "features": _features(policy),
+        "features": policy.env.num_features,
         "actions": policy.env.num_actions,
         "dense": len(network.hidden),
         "activation": network.activation,
@@ -59,10 +59,6 @@ def layers_of(policy: ExportedPolicy) -> Layers:
         "width": network.recurrent.width if cell else 0,
     }
     return Layers(settings, weights)
-
-
-def _features(policy: ExportedPolicy) -> int:
-    return int(jax.eval_shape(policy.env.features, policy.env.observation_spec).shape[0])
 
 
 def _weights(policy: ExportedPolicy) -> dict[str, np.ndarray]:

@@ -187,10 +187,9 @@ def _next_trial(
                 study.sampler = optuna.samplers.TPESampler(seed=seed)
                 trial = study.ask(fixed_distributions=space)
                 held.enter_context(_locked(folder / f"{trial_name(trial.number)}.lock"))
-        shown = ", ".join(f"{key}={value}" for key, value in trial.params.items())
-        print(f"{trial_name(trial.number)} of {trials}: {shown}", flush=True)
-        pruning = Pruning(trial, config.evaluate.best_by)
         values = [f"{key}={value}" for key, value in trial.params.items()]
+        print(f"{trial_name(trial.number)} of {trials}: {', '.join(values)}", flush=True)
+        pruning = Pruning(trial, config.evaluate.best_by)
         try:
             each = base.load([*values, f"run.directory={json.dumps(str(folder))}"], trial_name(trial.number))
             if code := trained(each, [pruning]):
@@ -241,14 +240,17 @@ def _check_begun(study: Any, config: Config, over: list[str], folder: Path) -> N
 
 def report(study: Any, config: Config) -> str:
     """The table, the best trial first; trials without a score stand at its end."""
-    best_first = sorted(study.trials, key=lambda each: -np.inf if each.value is None else each.value, reverse=True)
+
+    def rank(each: Any) -> tuple[bool, float]:
+        return each.state.name == "COMPLETE", -np.inf if each.value is None else each.value
+
     rows = [
         [
             trial_name(each.number),
             f"{each.value:.4g}" if each.state.name == "COMPLETE" else each.state.name.lower(),
             *(f"{value:.4g}" if isinstance(value, float) else str(value) for value in each.params.values()),
         ]
-        for each in sorted(best_first, key=lambda each: each.state.name != "COMPLETE")
+        for each in sorted(study.trials, key=rank, reverse=True)
     ]
     head = f"{config.run.name}: {config.evaluate.best_by}, {config.train.total_steps:,} steps each"
     return f"{head}\n\n{table(['trial', 'score', *study.trials[0].params], rows)}"

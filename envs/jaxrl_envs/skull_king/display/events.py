@@ -5,12 +5,10 @@ A step settles what it completes: the trick, the round. The next position no lon
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from jaxrl_envs.contract.env import PartScores, State
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
-from jaxrl_envs.skull_king.display.position import field
+from jaxrl_envs.skull_king.display.position import field, trick_with
 from jaxrl_envs.skull_king.trick import resolve
 
 
@@ -64,11 +62,10 @@ def _bid(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, s
 def _play(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, seat: int | None) -> list[str]:
     """The play, and all that follows from it if it completes the trick; the points of a round are not told here."""
     actor, played = int(old.actor), env.action_name(action)
-    play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
+    play, trick = trick_with(old, action)
     if play == c.TIGRESS:
         played = "Tigress (escape)"
     plays = f"{_who(actor, seat)} {_verb(actor, seat, 'play')} {played}"
-    trick = old.round.trick.add(jnp.int32(actor), jnp.int32(play))
     if int(trick.size) < env.num_players:
         return [f"{plays}."]
     outcome = resolve(trick, old.round.leader)
@@ -127,8 +124,7 @@ def round_scores(before: State, action: int, after: State) -> PartScores | None:
     if phase == rules.HARRY:
         bids[actor] += action - rules.FIRST_HARRY - 1
     elif phase == rules.PLAY:
-        play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
-        winner = int(resolve(old.round.trick.add(jnp.int32(actor), jnp.int32(play)), old.round.leader).winner)
+        winner = int(resolve(trick_with(old, action)[1], old.round.leader).winner)
         if winner >= 0:
             won[winner] += 1
     notes = tuple(f"bid {bid}, won {tricks}" for bid, tricks in zip(bids, won, strict=True))

@@ -10,7 +10,7 @@ from jaxrl_envs.contract.env import State
 from jaxrl_envs.shared.cards import CardSet
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
-from jaxrl_envs.skull_king.trick import resolve
+from jaxrl_envs.skull_king.trick import Trick, resolve
 
 PHASES = ("bid", "play a card", "name the next leader", "discard a card", "wager", "change the bid", "game over")
 
@@ -98,16 +98,21 @@ def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
     )
 
 
+def trick_with(game: rules.SkullKingGame, action: int) -> tuple[int, Trick]:
+    """The play that an action of the phase PLAY is, and the trick with it."""
+    play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
+    return play, game.round.trick.add(jnp.int32(int(game.actor)), jnp.int32(play))
+
+
 def full_trick(env, before: State, action: int, observer: int | None = None) -> SkullKingPosition | None:
     """The table with the trick that `action` completes, before it is taken; None if it completes none."""
     r = before.game.round  # type: ignore[attr-defined]
     if int(before.game.phase) != rules.PLAY or int(r.trick.size) != env.num_players - 1:  # type: ignore[attr-defined]
         return None
-    pirate = action == rules.PLAY_TIGRESS_PIRATE
-    play = c.TIGRESS_PIRATE if pirate else action - rules.FIRST_PLAY
-    card, table = c.TIGRESS if pirate else play, look(env, before, observer)
+    play, trick = trick_with(before.game, action)  # type: ignore[attr-defined]
+    card, table = c.TIGRESS if play == c.TIGRESS_PIRATE else play, look(env, before, observer)
     actor = int(before.game.actor)  # type: ignore[attr-defined]
-    winner = int(resolve(r.trick.add(jnp.int32(actor), jnp.int32(play)), r.leader).winner)
+    winner = int(resolve(trick, r.leader).winner)
     seats, own = list(table.seats), table.seats[actor]
     hand = own.hand and tuple(each for each in own.hand if each != card)
     seats[actor] = own._replace(play=play, hand=hand, hand_size=own.hand_size - 1)
