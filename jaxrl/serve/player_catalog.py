@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,10 @@ MOST = 1000  # answers to who fits where that are kept
 LARGEST, LISTED = 10_000, 64  # bound of a numeric game option; bound of a list's length
 SECONDS = (1, 3)  # of the searches that are offered
 T = TypeVar("T")
+
+
+class RemoteGameError(UserError):
+    """The engine of a game is another process, which no table can hold."""
 
 
 @dataclasses.dataclass
@@ -128,7 +133,7 @@ class PlayerCatalog:
             return _kept(self._halls, key, lambda: make_context(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
-        """All games that are offered, for the form that opens tables."""
+        """All games that are offered, for the page that opens tables."""
         found = []
         for game in self.games:
             with contextlib.suppress(UserError):  # what it needs is not installed
@@ -136,12 +141,21 @@ class PlayerCatalog:
         return found
 
     def _described(self, game: str) -> dict[str, Any]:
-        env = self.context(game, {}).env
-        return {
-            "id": game,
-            "about": (type(env).__doc__ or game).strip().splitlines()[0],
+        cover, driving = (registry.find_module(game, name) for name in ("cover", "driving"))
+        found = {"id": game, "title": game_title(game), "about": "", "picture": "", "options": [], "seats": 0}
+        if cover:
+            found |= {"about": cover.ABOUT, "picture": cover.picture()}
+        try:
+            context = self.context(game, {})
+        except RemoteGameError:  # its recorded games can be looked at
+            return found
+        env = context.env
+        return found | {
+            "about": found["about"] or (type(env).__doc__ or game).strip().splitlines()[0],
             "seats": env.num_players,
             "people": not env.simultaneous,
+            "opponent": player_name(parse(self.usual(context))),
+            "matches": list(driving.MATCHES) if driving else [],
             "options": [
                 {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
                 for name, option in offered_options(game).items()
@@ -196,16 +210,24 @@ class PlayerCatalog:
             return self.agent(context, f"{SEARCH}{SECONDS[0]}").search
         return None
 
-    def adviser(self, context: GameContext, specs: Sequence[str]) -> Agent | None:
-        """The agent that gives hints at a table of these players: a trained policy that sits there, one of the zoo,
-        else the
-        game's reference bot."""
-        trained = [spec for spec in specs if parse(spec).kind in (ZOO, RUN)]
+    def usual(self, context: GameContext) -> str:
+        """The specification of the opponent for a stranger: the zoo's policy, else the strongest bot, which is the
+        reference bot, or where that is random play the last that the game names."""
         zoo_names = [ZOO + name for name in zoo.names()]
-        for spec in [*trained, *(each for each in zoo_names if self.fits(context, each))]:
-            return self.agent(context, spec)
-        known = [name for name in (context.env.reference_bot, *context.env.bots) if name in context.env.bots]
-        return self.agent(context, BOT + known[0]) if known and not context.env.delegated else None
+        bots, reference = list(context.env.bots), context.env.reference_bot
+        strongest = reference if reference in bots and reference != "random" else bots[-1]
+        return next((each for each in zoo_names if self.fits(context, each)), BOT + strongest)
+
+    def seats(self, context: GameContext) -> list[str]:
+        """The specifications of a table at once: a person, where people can play, and usual opponents."""
+        others = [self.usual(context)] * context.env.num_players
+        return others if context.env.simultaneous else [PERSON, *others[1:]]
+
+    def adviser(self, context: GameContext, specs: Sequence[str]) -> Agent | None:
+        """The agent that gives hints at a table of these players: a trained policy that sits there, else the usual
+        opponent."""
+        spec = next((spec for spec in specs if parse(spec).kind in (ZOO, RUN)), self.usual(context))
+        return None if parse(spec).kind == BOT and context.env.delegated else self.agent(context, spec)
 
     def _make(self, context: GameContext, spec: PlayerSpec) -> Agent:
         if spec.kind == SEARCH:
@@ -294,6 +316,21 @@ def _may_be_searched(env: Env) -> bool:
     return knows and not env.simultaneous and env.num_sides == env.num_players
 
 
+def game_title(game: str) -> str:
+    """What people call a game, by its id: "Skull King"; "High Card" for "my_file:HighCard"."""
+    if cover := registry.find_module(game, "cover"):
+        return str(cover.TITLE)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", game.rpartition(":")[2].replace("_", " ")).strip().title()
+
+
+def player_name(spec: PlayerSpec) -> str:
+    """What people call a player, e.g. "Zoo policy", "Hard bot"."""
+    words = spec.name.replace("_", " ")
+    if spec.kind == BOT:
+        return f"{words[:1].upper()}{words[1:]} bot"
+    return {ZOO: "Zoo policy", SEARCH: f"Search, {words} s"}.get(spec.kind, spec.text.removeprefix(RUN))
+
+
 def offered_options(game: str) -> dict[str, registry.Option]:
     """The options of a game that a browser may choose: numbers, truth values and words of a list; never names of files
     or code."""
@@ -314,7 +351,7 @@ def make_context(game: str, options: Mapping[str, Any]) -> GameContext:
     config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
     env = make_games(config).evaluation
     if is_remote(env):
-        raise UserError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
+        raise RemoteGameError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
     return GameContext(config, env, Programs(env))
 
 

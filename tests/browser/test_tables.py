@@ -57,6 +57,22 @@ def sit_down(page, client, game, others, pace="0"):
     page.select_option("select[aria-label='pace of the agents']", pace)
 
 
+def test_a_card_of_a_game_sits_down_at_once(client, new_page):
+    """Against the zoo's policy with the picture of the game, and at a game without either."""
+    page = new_page((390, 844))
+    for game, opponent in (("beasty_bar", "Zoo policy"), (HIGH_CARD, "Highest bot")):
+        page.goto(f"http://{client.host}/")
+        card = page.locator(".game", has=page.locator(f"[data-game='{game}']"))
+        assert opponent in card.inner_text()
+        assert card.locator("img").count() == (game == "beasty_bar") and not page.is_visible("#open")
+        if game == "beasty_bar":
+            assert page.evaluate("document.querySelector('.game img').naturalWidth") > 100
+        page.click(f"[data-game='{game}']")
+        page.wait_for_selector(READY)
+        page.keyboard.press("1")
+        page.wait_for_selector(".story li")
+
+
 def over(page) -> bool:
     return page.query_selector(".end table") is not None
 

@@ -128,6 +128,11 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
     assert agent == pytest.approx(0.1, rel=1e-3) and person == pytest.approx(0.05, rel=1e-3)
 
 
+def test_a_match_at_once_has_the_usual_opponent(client, quick):
+    with Wheel(client, client.post("/api/drive", {"game": SLEDGES, "match": MATCH})["id"]) as wheel:
+        assert wheel.head["seat"] == 0 and wheel.head["names"] == ["you", "on"]
+
+
 NUMBERS = ("[]", "[0]", "[0, 0, 0]", "[1.1, 0]", "[0, 0.5]", "[0, true]", '["1", 0]', "[null, 0]", "[[0], 0]")
 LONG = f"[1{400 * '0'}, 0]"  # no float holds it
 BAD = [

@@ -71,6 +71,28 @@ def test_two_people_and_an_agent_play_a_game_that_becomes_a_replay(client, tmp_p
     np.testing.assert_allclose(sum(np.asarray(state.rewards) for state in states[1:]), last["returns"], atol=1e-5)
 
 
+def test_a_table_at_once_seats_the_usual_players(client):
+    """A person against the strongest bot, or agents alone where all seats are asked at once."""
+    for game, specs in ((HIGH_CARD, ["person"] + ["bot:highest"] * 2), (SIMULTANEOUS, ["bot:random"] * 2)):
+        table = client.post("/api/tables", {"game": game})
+        with client.sit(table["id"], next(filter(None, table["keys"]), "")) as person:
+            assert [seat["spec"] for seat in person.until(lambda m: "seats" in m)["seats"]] == specs
+
+
+def test_games_are_described_for_their_cards(tmp_path, monkeypatch):
+    """With title, sentence, picture and opponent: of the zoo where it has a policy, and of games without a cover."""
+    monkeypatch.delenv("FORGE_HOME", raising=False)
+    catalog = PlayerCatalog(("beasty_bar", "car_soccer", "forge", HIGH_CARD), tmp_path, ())
+    found = {each["id"]: each for each in catalog.describe()}
+    assert [each["title"] for each in found.values()] == ["Beasty Bar", "Car soccer", "High Card"], "no Forge, no Magic"
+    assert [each["opponent"] for each in found.values()] == ["Zoo policy", "Rule policy bot", "Highest bot"]
+    assert found["beasty_bar"]["picture"].startswith("<svg") and found[HIGH_CARD]["picture"] == ""
+    monkeypatch.setattr("jaxrl_envs.forge.display.cover.find_forge", lambda: None)
+    magic = next(each for each in catalog.describe() if each["id"] == "forge")
+    assert magic["title"] == "Magic" and magic["picture"].startswith("<svg") and not magic["seats"]
+    assert found["car_soccer"]["matches"][0] == "1 against 1" and all(each["about"] for each in found.values())
+
+
 def test_what_cannot_be_done_is_refused_and_the_game_goes_on(client):
     table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
     with client.sit(table["id"], table["keys"][0]) as anna, client.sit(table["id"]) as watcher:
@@ -291,6 +313,7 @@ WRONG = [
     ({"game": "os:system", "seats": []}, "does not offer"),
     ({"game": HIGH_CARD, "seats": ["person"]}, "3 seats"),
     ({"game": HIGH_CARD, "seats": "person"}, "3 seats"),
+    ({"game": HIGH_CARD, "seats": None}, "3 seats"),
     ({"game": HIGH_CARD, "seats": ["run:../../etc", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["/etc/passwd", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["bot:absent", "person", "person"]}, "absent"),

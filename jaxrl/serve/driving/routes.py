@@ -84,7 +84,8 @@ class DrivingRoutes:
         return self._halls[key]
 
     async def begin(self, request: Request) -> Response:
-        """POST {"game", "match", "seats": players by seat, one of them "person"} -> {"id"}: begins a match."""
+        """POST {"game", "match", "seats": players by seat, one of them "person"} -> {"id"}: begins a match; without
+        "seats" the person drives the first car, against and beside agents of the game's usual kind."""
         asked = await body_of(request)
         async with self._making:
             self._drives = {id: drive for id, drive in self._drives.items() if drive.alive}
@@ -95,9 +96,11 @@ class DrivingRoutes:
         return JSONResponse({"id": drive.id})
 
     def _seated(self, asked: dict[str, Any]) -> tuple[GameContext, Driven, list[Player | None], list[str]]:
-        found, seats = self._context(str(asked.get("game")), str(asked.get("match"))), asked.get("seats")
-        if not isinstance(seats, list) or len(seats) != found.context.env.num_players or seats.count(PERSON) != 1:
-            raise UserError(f"name who sits on the {found.context.env.num_players} seats, one of them a person.")
+        found = self._context(str(asked.get("game")), str(asked.get("match")))
+        env = found.context.env
+        seats = asked.get("seats", [PERSON, *[self._catalog.usual(found.context)] * (env.num_players - 1)])
+        if not isinstance(seats, list) or len(seats) != env.num_players or seats.count(PERSON) != 1:
+            raise UserError(f"name who sits on the {env.num_players} seats, one of them a person.")
         views = [
             self._catalog.view(found.context.id, str(spec)) for spec in seats if parse(str(spec)).kind in (RUN, ZOO)
         ]

@@ -1,4 +1,4 @@
-// The first page: opens tables, lists those that there are.
+// The first page: a card for each game, the form for other tables, and the tables that there are.
 
 import { ask, at, head, make, marked, plain } from "./common.js";
 import * as me from "./me.js";
@@ -6,8 +6,6 @@ import * as me from "./me.js";
 head("/");
 const main = at("main");
 const wanted = new URLSearchParams(location.search);
-const NICE = (id) => id.replace(/^.*:/, "").replaceAll("_", " ");
-
 const game = make("select", { id: "game", change: () => chooseGame() });
 const options = make("div", { class: "options" });
 const seats = make("div", { class: "seats", id: "seats" });
@@ -22,27 +20,81 @@ const nameField = make("input", { id: "name", maxlength: 24, value: me.name(), p
 const rules = make("div", { class: "rules" });
 const listing = make("div", {}, "…");
 
+const cards = make("section", { class: "games", "aria-label": "games" }, make("p", { class: "dim" }, "…"));
+const own = make("details", { class: "panel", id: "own" }, make("summary", {}, "A table of your choice"),
+  make("div", { class: "row" }, make("label", { for: "game" }, "Game"), game, nameField),
+  about,
+  make("details", {}, make("summary", {}, "Options of the game"), options),
+  seats, besideRow, make("div", { class: "row" }, open),
+  make("details", {}, make("summary", {}, "How it is played"), rules));
+
 main.append(
   make("h1", {}, "Sit down and play"),
-  make("div", { class: "home" },
-    make("section", { class: "panel", "aria-label": "a new table" },
-      make("h2", {}, "A new table"),
-      make("div", { class: "row" }, make("label", { for: "game" }, "Game"), game, nameField),
-      about,
-      make("details", {}, make("summary", {}, "Options of the game"), options),
-      seats, besideRow, problem, make("div", { class: "row" }, open),
-      make("details", {}, make("summary", {}, "How it is played"), rules)),
+  problem, cards,
+  make("div", { class: "home" }, own,
     make("section", { class: "panel", "aria-label": "tables" }, make("h2", {}, "Tables"), listing)));
 
 let games = [];
 let offer = null;
 
 async function start() {
-  games = await ask("/api/games");
-  game.replaceChildren(...games.map((each) => make("option", { value: each.id }, NICE(each.id))));
+  const found = await ask("/api/games");
+  cards.replaceChildren(...found.map(card));
+  games = found.filter((each) => each.seats);
+  game.replaceChildren(...games.map((each) => make("option", { value: each.id }, each.title)));
   const first = wanted.get("game") || localStorage.getItem("game");
   if (games.some((each) => each.id === first)) game.value = first;
+  own.open = wanted.has("game");
   await chooseGame();
+}
+
+/** A game as a picture with a button that sits down at once. */
+function card(each) {
+  const picture = each.picture
+    ? make("img", { src: `data:image/svg+xml,${encodeURIComponent(each.picture)}`, alt: "" })
+    : make("div", { class: "letter", "aria-hidden": "true", style: { "--hue": hue(each.id) } }, each.title.slice(0, 1));
+  const drive = each.matches?.length;
+  const people = each.people || drive;
+  const against = !people ? "agents play" : drive ? `you against ${each.opponent}`
+    : each.seats < 2 ? "you alone" : `you against ${each.seats > 2 ? `${each.seats - 1} × ` : ""}${each.opponent}`;
+  const begin = each.seats
+    ? make("button", { class: "main", "data-game": each.id, click: (event) => playNow(each, event.target) }, people ? "Play now" : "Watch now")
+    : make("a", { class: "button", href: "/replays?find=magic" }, "Recorded games");
+  const more = drive ? make("a", { href: "/drive" }, "other matches")
+    : make("button", { class: "quiet", click: () => choose(each) }, "players, options");
+  return make("article", { class: "game" }, picture,
+    make("div", { class: "text" }, make("h2", {}, each.title), make("p", {}, marked(each.about)),
+      make("small", { class: "dim" }, each.seats ? against : "")),
+    make("div", { class: "row" }, begin, each.seats ? more : null));
+}
+
+const hue = (text) => [...text].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 360, 7);
+
+async function playNow(each, button) {
+  button.disabled = true;
+  problem.textContent = "";
+  try {
+    if (each.matches.length) {
+      location.href = `/drive#${(await ask("/api/drive", { game: each.id, match: each.matches[0] })).id}`;
+    } else sitDown(await ask("/api/tables", { game: each.id, person: me.person() }));
+  } catch (error) {
+    problem.textContent = error.message;
+    button.disabled = false;
+  }
+}
+
+function sitDown(table) {
+  me.keepKeys(table);
+  location.href = me.addressOf(table.id, table.keys.find(Boolean));
+}
+
+/** Opens the form with this game in it. */
+async function choose(each) {
+  own.open = true;
+  game.value = each.id;
+  await chooseGame();
+  own.scrollIntoView({ block: "start" });
+  game.focus();
 }
 
 async function chooseGame() {
@@ -130,8 +182,7 @@ async function openTable() {
       game: game.value, options: chosenOptions(), seats: specs, person: me.person(),
       beside: beside.checked && !specs.includes("person"),
     });
-    me.keepKeys(table);
-    location.href = me.addressOf(table.id, table.keys.find(Boolean));
+    sitDown(table);
   } catch (error) {
     problem.textContent = error.message;
     open.disabled = false;
@@ -144,7 +195,7 @@ async function list() {
     if (table.bad) return make("div", { class: "entry" }, make("span", { class: "dim" }, table.bad), make("span", { class: "state" }, "cannot be read"));
     const key = (me.keysOf(table.id).keys || []).find(Boolean);
     return make("a", { class: "entry", href: me.addressOf(table.id, key) },
-      make("strong", {}, NICE(table.game)), " ", make("span", { class: "dim" }, table.names.join(", ")),
+      make("strong", {}, table.title), " ", make("span", { class: "dim" }, table.names.join(", ")),
       make("span", { class: "state" }, table.over ? "finished" : key ? "your table" : table.people ? "people play" : "agents",
         table.here ? `, ${table.here} here` : ""));
   });

@@ -60,7 +60,8 @@ at("main").append(
   make("p", { id: "said", class: "error", role: "status" }),
   make("section", { class: "panel" },
     make("div", { class: "row spread" },
-      make("input", { id: "filter", type: "search", placeholder: "find, e.g. highest skull", "aria-label": "find", input: rows }),
+      make("input", { id: "filter", type: "search", placeholder: "find, e.g. highest skull", "aria-label": "find", input: rows,
+        value: new URLSearchParams(location.search).get("find") }),
       make("span", { id: "count", class: "dim" })),
     make("p", { id: "none", class: "dim", hidden: true }, marked("There are no recorded games yet: evaluations in training " +
       "keep some, and `jaxrl serve --replays FOLDER` shows those of other folders.")),

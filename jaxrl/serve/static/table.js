@@ -10,7 +10,7 @@ const main = at("main");
 const view = new TableView(main, id, decodeURIComponent(location.hash.slice(1)));
 let second = null;
 view.onView = (shown) => {
-  document.title = `${shown.legal?.length ? "● " : ""}${shown.game.replaceAll("_", " ")} – jaxrl`;
+  document.title = `${shown.legal?.length ? "● " : ""}${shown.title} – jaxrl`;
   if (!shown.beside || second) return;
   second = new TableView(main, shown.beside, "", { quiet: true });
   main.classList.add("pair");

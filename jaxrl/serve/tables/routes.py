@@ -22,7 +22,7 @@ from jaxrl.matches.recording import replays
 from jaxrl.players.spec import BOT, parse
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection, serve_connection
-from jaxrl.serve.player_catalog import PERSON, GameContext
+from jaxrl.serve.player_catalog import PERSON, GameContext, game_title
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
@@ -154,6 +154,7 @@ class TableRoutes:
         return {
             "id": kept.id,
             "game": kept.record.game,
+            "title": game_title(kept.record.game),
             "names": kept.names,
             "people": kept.specs.count(PERSON),
             "here": len(live.connections) if live else 0,
@@ -163,7 +164,8 @@ class TableRoutes:
         }
 
     async def create(self, request: Request) -> Response:
-        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token."""
+        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token.
+        Without "seats" a person, where people can play, sits down with agents of the game's usual kind."""
         asked = await body_of(request)
         tables = await self._server.ponder(self._lay, asked)
         async with self._making:
@@ -183,7 +185,7 @@ class TableRoutes:
     def _lay(self, asked: dict[str, Any]) -> list[TableRecord]:
         """Makes a table, or two with the same deal and the players moved by one seat."""
         context, person = self._context(asked), _person(asked)
-        seats, pace = asked.get("seats"), asked.get("pace", 1.0)
+        seats, pace = asked.get("seats", self._catalog.seats(context)), asked.get("pace", 1.0)
         if type(pace) not in (int, float) or not 0.0 <= pace <= SLOWEST:
             raise UserError(f"pace must be 0 to {SLOWEST:g} seconds.")
         if not isinstance(seats, list) or len(seats) != context.env.num_players:

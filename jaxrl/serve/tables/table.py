@@ -12,7 +12,7 @@ from typing import Any
 from jaxrl.matches.interactive import SavedGame
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
+from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog, game_title
 from jaxrl.serve.server import Server
 from jaxrl.serve.tables.game import Agent, Question, ShownDecision, TableGame
 from jaxrl.serve.tables.record import NAME, SLOWEST, TableRecord, is_person
@@ -435,6 +435,7 @@ class LiveTable:
         return {
             "table": self.kept.id,
             "game": self.kept.record.game,
+            "title": game_title(self.kept.record.game),
             "options": self.kept.record.options,
             "seats": [
                 {"name": name, "person": spec == PERSON, "here": spec != PERSON or seat in here, "spec": spec}

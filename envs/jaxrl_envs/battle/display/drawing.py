@@ -6,6 +6,7 @@ The board is in the middle; each side's units are listed beside its deployment z
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from jaxrl_envs.battle.display.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
 from jaxrl_envs.battle.display.paint import (
@@ -43,10 +44,7 @@ def draw(view: BattlePosition, seat: int | None = None) -> str:
     parts.append(draw_terrain(layout, view.ground))
     parts += [draw_control(layout, marker) for marker in view.markers]
     squads = [squad for units in view.squads for squad in units if squad.alive]
-    parts += [_hull(layout, squad) for squad in squads]
-    parts += [_highlight(layout, view, squad) for squad in squads]
-    parts += [_models(layout, squad) for squad in squads]
-    parts += [_signs(layout, squad) for squad in squads]
+    parts += draw_squads(layout, squads, [_highlight(layout, view, squad) for squad in squads])
     for side in (0, 1):
         active = not view.over and side == view.active
         parts.append(panel_frame(layout, view, side, seat) + panel_state(layout, view, side, active))
@@ -57,6 +55,12 @@ def draw(view: BattlePosition, seat: int | None = None) -> str:
 
 
 # ---- units on the board ---------------------------------------------------------------------------------------------
+
+
+def draw_squads(layout: Layout, squads: Sequence[Squad], highlights: Sequence[str] = ()) -> list[str]:
+    """Living units on the board, with `highlights` below their models."""
+    hulls, models, signs = ([draw(layout, squad) for squad in squads] for draw in (_hull, _models, _signs))
+    return [*hulls, *highlights, *models, *signs]
 
 
 def _hull(layout: Layout, squad: Squad) -> str:

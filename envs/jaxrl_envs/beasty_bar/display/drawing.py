@@ -45,7 +45,7 @@ def card_sprites() -> str:
     """An SVG document without a picture of its own: every card around the origin as `card-CODE`, and both backs as
     `back-SEAT`, for pages that place cards themselves."""
     look = f'font-family="{svg.FONT}" text-anchor="middle"'
-    shapes = [(f"card-{code}", _card(code, 0, 0)) for code in range(2 * c.SPECIES)]
+    shapes = [(f"card-{code}", draw_card(code, 0, 0)) for code in range(2 * c.SPECIES)]
     shapes += [(f"back-{seat}", _back(seat, 0, 0, 1.0)) for seat in range(2)]
     groups = "".join(f'<g id="{name}" {look}>{shape}</g>' for name, shape in shapes)
     return f'<svg xmlns="http://www.w3.org/2000/svg"><defs>{groups}</defs></svg>'
@@ -137,7 +137,7 @@ def _queue(table: BeastyBarPosition) -> str:
         if place < len(table.queue):
             if leaving := table.leaving and table.leaving[place]:
                 parts.append(_leaving(leaving, x))
-            parts.append(_card(table.queue[place], x, QUEUE_Y, tilt=(-1.6, 1.2, -0.8, 1.8, 0.0)[place]))
+            parts.append(draw_card(table.queue[place], x, QUEUE_Y, tilt=(-1.6, 1.2, -0.8, 1.8, 0.0)[place]))
             continue
         last = place == c.PLACES - 1
         look = f'stroke="{PALE}" stroke-width="1.6" stroke-dasharray="5 6" opacity="{0.3 if last else 0.55}"'
@@ -180,7 +180,7 @@ def _zone(strengths: tuple[int, ...], seat: int, edges: tuple[int, int], front: 
     parts = []
     for i, strength in enumerate(strengths):
         x, y = middle + 62 * (i % 3 - 1), start + gap * (i // 3)
-        parts.append(_card(c.SPECIES * seat + strength - 1, x, y, scale=0.58, name=False))
+        parts.append(draw_card(c.SPECIES * seat + strength - 1, x, y, scale=0.58, name=False))
     group = "".join(parts)
     return f'<g opacity="0.72">{group}</g>' if gone else group
 
@@ -217,7 +217,7 @@ def _panel(table: BeastyBarPosition, seat: int, front: bool) -> str:
         if entry.hand is None:
             parts.append(_back(seat, x, y, scale))
         else:
-            parts.append(_card(c.SPECIES * seat + entry.hand[i] - 1, x, y, scale=scale))
+            parts.append(draw_card(c.SPECIES * seat + entry.hand[i] - 1, x, y, scale=scale))
     parts.append(_deck(entry, seat, right - 58, y, 0.7 if front else 0.62))
     parts.append(_known(entry, seat, left + 22, top + height - 38))
     return "".join(parts)
@@ -278,7 +278,7 @@ def _known(entry: BeastyBarSeat, seat: int, left: float, y: float) -> str:
 # ---- cards ----------------------------------------------------------------------------------------------------------
 
 
-def _card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float = 0.0, name: bool = True) -> str:
+def draw_card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float = 0.0, name: bool = True) -> str:
     """One card around (x, y): strength and points above the animal, in the colours of its owner."""
     ink, paper = OWNERS[code // c.SPECIES]
     species = code % c.SPECIES

@@ -157,11 +157,16 @@ def _ball(clock: Clock, frames: Sequence[Frame]) -> list[str]:
     return [_moving(clock, shadow, above), _moving(clock, ball, lifted), _moving(clock, ball, side)]
 
 
-def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
-    """A car from above and from the side, with its flame, its number and its boost."""
+def car_outline(fill: str) -> str:
+    """A car from above around the origin, which drives to the right."""
     half, wide = CAR_LENGTH / 2, CAR_WIDTH / 2
     outline = f"M{-half} {-wide}H{half - 5}L{half} {-wide / 2}V{wide / 2}L{half - 5} {wide}H{-half}Z"
-    body = f'<path d="{outline}" fill="{COLOURS[team]}"/>'
+    return f'<path d="{outline}" fill="{fill}"/>'
+
+
+def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
+    """A car from above and from the side, with its flame, its number and its boost."""
+    half, body = CAR_LENGTH / 2, car_outline(COLOURS[team])
     flame = f'<path d="M{-half} -5L{-half - 14} 0L{-half} 5Z" fill="#ffef9f"/>'
     flames = clock.variants([bool(frame.boosting[seat]) or None for frame in frames], always(flame))
     label = text(0, 4.5, str(seat), 13, NUMBERS)

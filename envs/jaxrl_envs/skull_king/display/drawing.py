@@ -32,7 +32,7 @@ def draw(table: SkullKingPosition) -> str:
         angle = math.tau * (0.25 + ((number - first) % len(table.seats)) / len(table.seats))
         x, y = _on_ellipse(angle, 236, 118)
         tilt = 7 * math.sin(2.4 * number + table.tricks)
-        parts.append(_card(play, x, y, tilt=tilt, glow=number == table.winner))
+        parts.append(draw_card(play, x, y, tilt=tilt, glow=number == table.winner))
     parts += [_middle(table), _hand(table, first)]
     return svg.document(WIDTH, HEIGHT, parts)
 
@@ -135,7 +135,7 @@ def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
 # ---- cards ----------------------------------------------------------------------------------------------------------
 
 
-def _card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = False, dim: bool = False) -> str:
+def draw_card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = False, dim: bool = False) -> str:
     """One card around (x, y)."""
     width, height = CARD
     style = style_of(play)
@@ -174,7 +174,7 @@ def _hand(table: SkullKingPosition, seat: int) -> str:
     parts = []
     for card, x in _places(table.seats[seat].hand or ()):
         raised = asked and card in table.legal
-        parts.append(_card(card, x, RAISED if raised else RESTING, dim=asked and not raised))
+        parts.append(draw_card(card, x, RAISED if raised else RESTING, dim=asked and not raised))
     return "".join(parts)
 
 
