@@ -18,7 +18,6 @@ import importlib
 import io
 import pkgutil
 import re
-import struct
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,12 +28,11 @@ from jaxrl_envs.adapters import boards, require
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import HostGame
-from jaxrl_envs.host.python_game import PythonGame, SimultaneousPythonGame, _Episodes
+from jaxrl_envs.host.python_game import PythonGame, ReplayedGame, SimultaneousPythonGame
 from jaxrl_envs.shared.errors import UserError, nearest
 
 _FAMILIES = ("classic", "butterfly", "sisl")  # ours, so that a name in a file imports nothing else
 _OPEN = ("chess", "connect_four", "go", "tictactoe")  # perfect information, and no chance
-_HEAD = struct.Struct("<QQqqQq")  # seed, slot, episode, drawn, seed of the reset, number of actions so far
 
 
 class PettingZooEnv(HostEnv):
@@ -95,7 +93,7 @@ class PettingZooGame(HostGame):
         self.flatten = [_flattening(gymnasium.spaces, env.observation_space(agent)) for agent in agents]
         self.num_features = max(size for size, _ in self.flatten)
         self.row = self.num_players if self.simultaneous else 1  # actions in a step
-        self.state_bytes = _HEAD.size + 4 * max_steps * self.row
+        self.state_bytes = ReplayedGame.saved_bytes(1 + max_steps * self.row)
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
         kind = _Parallel if self.simultaneous else _Turns
@@ -119,20 +117,19 @@ class PettingZooGame(HostGame):
         return boards.board_text("connect_four", planes, viewer, seat)
 
 
-class _Played(_Episodes):
-    """A game that is its seed and its actions; subclasses know how its kind of environment is stepped."""
+class _Played(ReplayedGame):
+    """A game that is the seed of its reset and its actions; subclasses know how its kind of environment is stepped."""
 
     def __init__(self, game: PettingZooGame, seed: int, slot: int):
         super().__init__(seed, slot)
         self.game, self.env = game, game.factory()
         self.agents = list(self.env.possible_agents)
-        self.reset_seed, self.played = 0, []  # type: tuple[int, list[int]]
         self.how, self.paid = 0, [0.0] * game.num_players
 
     def start(self) -> None:
         super().start()
-        self.reset_seed, self.played = self.draw(2**31 - 1), []
-        self._reset()
+        self.played = []
+        self._replay([self.draw(2**31 - 1)])
 
     def ended(self) -> int:
         return self.how
@@ -140,27 +137,18 @@ class _Played(_Episodes):
     def rewards(self) -> list[float]:
         return self.paid
 
-    def save(self) -> bytes:
-        head = (self.seed, self.slot, self.episode, self.drawn, self.reset_seed, len(self.played) // self.game.row)
-        return _HEAD.pack(*head) + np.array(self.played, "<u4").tobytes()
+    def _replay(self, numbers: list[int]) -> None:
+        if numbers and not self.played:
+            self._reset(numbers[0])
+            self.played, numbers = numbers[:1], numbers[1:]
+        for first in range(0, len(numbers), self.game.row):
+            actions = numbers[first : first + self.game.row]
+            self.played += actions
+            self._step(actions)
+            if not self.how and len(self.played) > self.game.max_steps * self.game.row:
+                self.how = 2
 
-    def load(self, data: bytes) -> None:
-        self.seed, self.slot, self.episode, self.drawn, reset_seed, steps = _HEAD.unpack_from(data)
-        actions = np.frombuffer(data, "<u4", steps * self.game.row, _HEAD.size).tolist()
-        known, before = len(self.played), (self.reset_seed, self.played)
-        if before != (reset_seed, actions[:known]) or self.episode < 0 or not known:
-            self.reset_seed, self.played, known = reset_seed, [], 0
-            self._reset()
-        for first in range(known, len(actions), self.game.row):
-            self._play(actions[first : first + self.game.row])
-
-    def _play(self, actions: list[int]) -> None:
-        self.played = [*self.played, *actions]
-        self._step(actions)
-        if not self.how and len(self.played) >= self.game.max_steps * self.game.row:
-            self.how = 2
-
-    def _reset(self) -> None:
+    def _reset(self, seed: int) -> None:
         raise NotImplementedError
 
     def _step(self, actions: list[int]) -> None:
@@ -185,13 +173,13 @@ class _Played(_Episodes):
 class _Turns(_Played, PythonGame):
     """A game of an AEC environment."""
 
-    def _reset(self) -> None:
-        self.env.reset(seed=self.reset_seed)
+    def _reset(self, seed: int) -> None:
+        self.env.reset(seed=seed)
         self.how, self.paid, self.asked = 0, [0.0] * len(self.agents), 0
         self._continue()
 
     def step(self, action: int) -> None:
-        self._play([action])
+        self._replay([action])
 
     def _step(self, actions: list[int]) -> None:
         self.env.step(actions[0])
@@ -236,12 +224,12 @@ class _Turns(_Played, PythonGame):
 class _Parallel(_Played, SimultaneousPythonGame):
     """A game of a parallel environment; an agent that has left sees zeros and has one action, which is ignored."""
 
-    def _reset(self) -> None:
-        self.seen, self.infos = self.env.reset(seed=self.reset_seed)
+    def _reset(self, seed: int) -> None:
+        self.seen, self.infos = self.env.reset(seed=seed)
         self.how, self.paid = 0, [0.0] * len(self.agents)
 
     def step(self, actions: Any) -> None:
-        self._play([int(action) for action in actions])
+        self._replay([int(action) for action in actions])
 
     def _step(self, actions: list[int]) -> None:
         chosen = {agent: actions[seat] for seat, agent in enumerate(self.agents) if agent in self.env.agents}

@@ -3,8 +3,8 @@
 An id is one of
 
 - a registered name, ``"skull_king"``;
-- a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"`` or ``"pettingzoo:tictactoe"`` (optional
-  packages);
+- a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"``, ``"pettingzoo:tictactoe"`` or
+  ``"openspiel:leduc_poker(players=3)"`` (optional packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
 Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled. What
@@ -50,6 +50,7 @@ _LIBRARIES: dict[str, str] = {
     "pgx": "jaxrl_envs.adapters.pgx:PgxEnv",
     "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv",
     "pettingzoo": "jaxrl_envs.adapters.pettingzoo_games:PettingZooEnv",
+    "openspiel": "jaxrl_envs.adapters.openspiel_games:OpenSpielEnv",
 }
 
 

@@ -7,8 +7,11 @@ engine = PythonEngine([Nim(seed, slot) for slot in range(64)], num_players=2, ..
 from __future__ import annotations
 
 import abc
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from jaxrl_envs.host.engine import random_below, random_word
 
@@ -123,3 +126,40 @@ class SimultaneousPythonGame(_Episodes):
     def bot(self, seat: int, number: int) -> int:
         """The action of scripted player `number` for `seat`; 0 is random."""
         return self._random(self.mask(seat), number)
+
+
+class ReplayedGame(_Episodes):
+    """A game that cannot be saved, but follows from numbers 0 .. 2**32 - 1: what chance drew, and the actions.
+
+    A saved state is these numbers, and loading plays them again: only the new ones where they continue the game that is
+    loaded into. Mix it into `PythonGame` or `SimultaneousPythonGame`, with state_bytes of `saved_bytes`.
+
+    Attributes:
+      played: the numbers so far; a subclass empties it in `start` and appends to it in `_replay`.
+    """
+
+    _HEAD = struct.Struct("<QQqqQ")  # seed, slot, episode, drawn, number of the numbers
+
+    def __init__(self, seed: int, slot: int):
+        super().__init__(seed, slot)
+        self.played: list[int] = []
+
+    @classmethod
+    def saved_bytes(cls, numbers: int) -> int:
+        """The size of a saved state of at most this many numbers."""
+        return cls._HEAD.size + 4 * numbers
+
+    @abc.abstractmethod
+    def _replay(self, numbers: list[int]) -> None:
+        """Goes on by these numbers; while `played` is empty, from the beginning of a game."""
+
+    def save(self) -> bytes:
+        head = self._HEAD.pack(self.seed, self.slot, self.episode, self.drawn, len(self.played))
+        return head + np.array(self.played, "<u4").tobytes()
+
+    def load(self, data: bytes) -> None:
+        self.seed, self.slot, self.episode, self.drawn, count = self._HEAD.unpack_from(data)
+        numbers = np.frombuffer(data, "<u4", count, self._HEAD.size).tolist()
+        if numbers[: len(self.played)] != self.played:
+            self.played = []
+        self._replay(numbers[len(self.played) :])
