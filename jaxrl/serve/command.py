@@ -117,6 +117,6 @@ def settings_of(args: argparse.Namespace) -> ServerSettings:
         replays=(Path(args.runs), *map(Path, args.replays)),
         games=tuple(dict.fromkeys([*registry.registered(), *args.game])),
         tables=args.tables,
-        allow=tuple(args.allow),
+        allow=(*args.allow, *(name for game in args.game for name in registry.permissions(game)[:1])),
         cache_dir=defaults.run.cache_dir,
     )

@@ -166,10 +166,10 @@ class PlayerCatalog:
 
     def offered(self, context: GameContext) -> list[list[str]]:
         """[specification, words] of all players who can sit at a table, the strongest kinds first."""
-        found = [[each, each] for each in self.trained(context)]
+        found = self.trained(context)
         if _may_be_searched(context.env):
-            found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
-        return found + [[BOT + name, name] for name in reversed(list(context.env.bots))]
+            found += [f"{SEARCH}{seconds}" for seconds in SECONDS]
+        return described([*found, *(BOT + name for name in reversed(list(context.env.bots)))])
 
     def trained(self, context: GameContext) -> list[str]:
         """The zoo policies and runs that can play this game."""
@@ -233,15 +233,15 @@ class PlayerCatalog:
         if spec.kind == SEARCH:
             seconds = _seconds(spec.name)
             first = next((each.search for each in context.agents.values() if each.search), None)
-            return Agent(f"search {seconds:g} s", None, first or TimedSearch(context.env, context.programs), seconds)
+            return Agent(player_name(spec), None, first or TimedSearch(context.env, context.programs), seconds)
         if spec.kind == BOT:
             if spec.name not in context.env.bots:
                 raise UserError(f"{context.id} has no bot {spec.name[:60]!r}.")
-            return Agent(spec.name, bot_player(context.env, spec.name))
+            return Agent(player_name(spec), bot_player(context.env, spec.name))
         name, config, env, player = self._trained(spec)
         if not _fit(context, config, env):
             raise UserError(f"{name} plays another game than this table's.")
-        return Agent(name, player)
+        return Agent(player_name(spec), player)
 
     def _is_run(self, spec: PlayerSpec) -> bool:
         """Whether a specification names a run of the server's folder."""
@@ -328,7 +328,13 @@ def player_name(spec: PlayerSpec) -> str:
     words = spec.name.replace("_", " ")
     if spec.kind == BOT:
         return f"{words[:1].upper()}{words[1:]} bot"
-    return {ZOO: "Zoo policy", SEARCH: f"Search, {words} s"}.get(spec.kind, spec.text.removeprefix(RUN))
+    return {ZOO: "Zoo policy", SEARCH: f"Search of {words} s"}.get(spec.kind, spec.text.removeprefix(RUN))
+
+
+def described(specs: Sequence[str]) -> list[list[str]]:
+    """[specification, words] of players to choose from, with the own names of policies of the zoo."""
+    parsed = [parse(spec) for spec in specs]
+    return [[each.text, player_name(each) + f" ({each.name})" * (each.kind == ZOO)] for each in parsed]
 
 
 def offered_options(game: str) -> dict[str, registry.Option]:

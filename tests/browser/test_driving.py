@@ -61,7 +61,7 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         at_kickoff = kickoff(page, text)
         page.keyboard.down("w")
         until(lambda: stage(page, "own") != at_kickoff)
-        assert page.inner_text("#names").split() == ["you", "still"]
+        assert page.inner_text("#names").split() == ["You", "Still", "bot"]
         until(lambda: int(stage(page, "seen")) > 90)  # more than the server sends to who does not say what it has
         page.keyboard.press("p")
         until(lambda: page.inner_text("#said") == "Pause")

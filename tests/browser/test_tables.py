@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium o
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("tables"), games=(*registry.registered(), HIGH_CARD)) as client:
+    folder = tmp_path_factory.mktemp("tables")
+    with serving(folder, games=(*registry.registered(), HIGH_CARD), replays=(folder,), allow=("tests",)) as client:
         yield client
 
 
@@ -117,8 +119,17 @@ def test_skull_king_by_two_people_and_two_agents(client, new_page):
     ben.goto(anna.get_attribute("button[data-link]", "data-link"))
     turns = play([anna, ben], by_number)
     assert turns >= 2 * 65, "ten rounds, with bids"
-    scores = [page.inner_text(".end table").replace(" (you)", "") for page in (anna, ben)]
-    assert scores[0] == scores[1] and "you" in ben.inner_text(".people li:nth-child(3)")
+    for page in (anna, ben):
+        page.wait_for_selector(".scene:visible")
+    scores = [page.locator(".standing .number").all_inner_texts() for page in (anna, ben)]
+    assert scores[0] == scores[1] and scores[0][0] == "points" and len(scores[0]) == 5
+    assert [ben.inner_text(f".people li:nth-child({seat}) .name") for seat in (2, 3)] == ["Hard bot", "You"]
+    for page in (anna, ben):  # players are called by their names, in the drawing and in the story, too
+        told = [line.inner_text() for line in page.query_selector_all(".board, .story, .scores, .standing, .scene h2")]
+        assert all("Hard bot" in text or "win" in text for text in told[:4]), told
+        assert not re.search(r"\bseat \d", " ".join(told), re.IGNORECASE)
+    winner = anna.inner_text(".standing .won td:first-child")
+    assert anna.inner_text(".scene h2").startswith(f"{winner} win") and " points" in anna.inner_text(".scene h2")
     with anna.expect_download() as download:
         anna.click("text=replay file")
     assert download.value.suggested_filename.endswith(".replay")
@@ -144,7 +155,7 @@ def test_beasty_bar_by_clicks_on_a_phone(client, new_page):
     sit_down(page, client, "beasty_bar", ["bot:heuristic"])
     play([page], by_click)
     told = [line.inner_text() for line in page.query_selector_all(".story li")]
-    mine = [line.startswith("You play") for line in told if line.startswith(("You play", "Seat 1 plays"))]
+    mine = [line.startswith("You play") for line in told if line.startswith(("You play", "Heuristic bot plays"))]
     assert 21 <= len(mine) <= 24, "a game ends after a turn that leaves fewer than five cards (specification, 6)"
     assert all(before != after for before, after in zip(mine, mine[1:], strict=False)), "the seats take turns"
     page.locator(".board").filter(has_text="Game over").wait_for()  # after what the last turn removed has been shown
@@ -163,7 +174,24 @@ def test_an_agent_of_the_zoo_gives_hints(client, new_page):
     page.wait_for_selector(READY)
     page.keyboard.press("h")
     page.wait_for_selector(".advice strong")
-    assert "zoo:beasty_bar would choose" in page.inner_text(".advice") and "expects" in page.inner_text(".advice")
+    assert "Zoo policy would choose" in page.inner_text(".advice") and "expects a return of" in page.inner_text(
+        ".advice"
+    )
+
+
+def test_a_finished_game_is_watched_again_and_played_again(client, new_page):
+    page = new_page()
+    sit_down(page, client, HIGH_CARD, ["bot:lowest", "bot:lowest"])
+    play([page], by_number)
+    table = page.url
+    page.click("text=Watch the replay")
+    page.wait_for_selector(".story button")
+    assert page.locator("#seats .seat").all_inner_texts() == ["Person", "lowest 1", "lowest 2"]
+    assert "lowest 2: " in page.inner_text(".story") and "seat" not in page.inner_text(".story").lower()
+    page.goto(table)
+    page.click("text=Play again")
+    page.wait_for_selector(READY)
+    assert page.url != table
 
 
 def test_the_server_is_started_again(new_page, tmp_path):

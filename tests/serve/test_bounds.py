@@ -139,7 +139,7 @@ def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tm
     library = PlayerCatalog([HIGH_CARD], tmp_path, ("tests.support.games",))
     context = library.context(HIGH_CARD, {})
     monkeypatch.setattr(player_catalog, "make_games", lambda config: 1 / 0)
-    assert ["bot:lowest", "lowest"] in library.offered(context) and library.trained(context) == []
+    assert ["bot:lowest", "Lowest bot"] in library.offered(context) and library.trained(context) == []
     assert "run:mine fits" in caplog.text and "ZeroDivisionError" in caplog.text
 
 

@@ -115,7 +115,7 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
     offers = json.loads(client.request("/api/drive")[1])
     assert [(offer["match"], len(offer["players"])) for offer in offers] == [(MATCH, 2), ("a sprint", 2)]
     with Wheel(client, begin(client, "bot:on", "person")) as wheel:
-        assert wheel.head["seat"] == 1 and wheel.head["names"] == ["on", "you"] and wheel.head["countdown"] == 0.1
+        assert wheel.head["seat"] == 1 and wheel.head["names"] == ["On bot", "You"] and wheel.head["countdown"] == 0.1
         wheel.until(lambda said: not isinstance(said, dict))
         wheel.drive(0.3)
         began = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
 
 def test_a_match_at_once_has_the_usual_opponent(client, quick):
     with Wheel(client, client.post("/api/drive", {"game": SLEDGES, "match": MATCH})["id"]) as wheel:
-        assert wheel.head["seat"] == 0 and wheel.head["names"] == ["you", "on"]
+        assert wheel.head["seat"] == 0 and wheel.head["names"] == ["You", "On bot"]
 
 
 NUMBERS = ("[]", "[0]", "[0, 0, 0]", "[1.1, 0]", "[0, 0.5]", "[0, true]", '["1", 0]', "[null, 0]", "[[0], 0]")

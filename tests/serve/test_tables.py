@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -24,6 +25,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from jaxrl import cli
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording import replays
+from jaxrl.serve import command
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.tables.game import GameRecord, TableGame
@@ -60,6 +62,7 @@ def test_two_people_and_an_agent_play_a_game_that_becomes_a_replay(client, tmp_p
         assert last["you"] == 0 and last["seats"][0]["name"] == "Anna" and sum(last["figures"]["tricks"]) == 3
         assert ben.messages[-1]["returns"] == last["returns"] and ben.messages[-1]["you"] == 2
         lines = [line for message in anna.messages if "story" in message for line in message["story"]["lines"]]
+        assert sorted(last["won"]) in ([-1, -1, 1], [-1, 0, 0], [0, 0, 0])
         assert len(lines) == 9 and sum(line.startswith("you:") for line in lines) == 3
         status, packed = client.request(f"/api/tables/{table['id']}/replay")
     assert status == 200
@@ -67,7 +70,7 @@ def test_two_people_and_an_agent_play_a_game_that_becomes_a_replay(client, tmp_p
     file.write_bytes(packed)
     opened = replays.read(str(file), allow=["tests"])
     states, actions = opened.play()
-    assert len(actions) == 9 and opened.replay.players == ["Anna", "highest", "person"]
+    assert len(actions) == 9 and opened.replay.players == ["Anna", "highest", "Person"]
     np.testing.assert_allclose(sum(np.asarray(state.rewards) for state in states[1:]), last["returns"], atol=1e-5)
 
 
@@ -91,6 +94,13 @@ def test_games_are_described_for_their_cards(tmp_path, monkeypatch):
     magic = next(each for each in catalog.describe() if each["id"] == "forge")
     assert magic["title"] == "Magic" and magic["picture"].startswith("<svg") and not magic["seats"]
     assert found["car_soccer"]["matches"][0] == "1 against 1" and all(each["about"] for each in found.values())
+
+
+def test_replays_of_games_that_the_command_line_names_are_trusted(tmp_path):
+    parser = argparse.ArgumentParser()
+    command.add_options(parser)
+    args = parser.parse_args(["--runs", str(tmp_path), "--game", HIGH_CARD, "--allow", "mine"])
+    assert command.settings_of(args).allow == ("mine", "tests.support.games")
 
 
 def test_what_cannot_be_done_is_refused_and_the_game_goes_on(client):

@@ -18,7 +18,7 @@ from jaxrl.players.player import Player
 from jaxrl.players.spec import BOT, RUN, ZOO, parse
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.driving.session import DrivingSession
-from jaxrl.serve.player_catalog import PERSON, GameContext, make_context
+from jaxrl.serve.player_catalog import PERSON, GameContext, described, make_context
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.display.driving import Driven
@@ -60,8 +60,8 @@ class DrivingRoutes:
         for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
             with contextlib.suppress(UserError):  # what it needs is not installed
                 context = self._context(game, match).context
-                players = [[each, each] for each in self._catalog.known() if self._fits(game, match, each)]
-                players += [[BOT + name, name] for name in reversed(list(context.env.bots))]
+                trained = [each for each in self._catalog.known() if self._fits(game, match, each)]
+                players = described([*trained, *(BOT + name for name in reversed(list(context.env.bots)))])
                 about = {"game": game, "match": match, "sides": list(context.env.sides)}
                 found.append(about | {"players": players, "rules": context.env.how_to_play})
         return found
@@ -113,7 +113,7 @@ class DrivingRoutes:
         agents = [None if spec == PERSON else self._catalog.agent(found.context, str(spec)) for spec in seats]
         if any(agent is not None and agent.player is None for agent in agents):
             raise UserError("a search takes too long to drive.")
-        names = [agent.name if agent else "you" for agent in agents]
+        names = [agent.name if agent else "You" for agent in agents]
         return found.context, found.driven, [agent.player if agent else None for agent in agents], names
 
     async def socket(self, socket: WebSocket) -> None:

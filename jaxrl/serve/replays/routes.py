@@ -132,7 +132,7 @@ class ReplayRoutes:
         assert agent.player is not None
         found = annotation.annotate(context.env, agent.player, asked)
         told = {
-            "by": agent.name,
+            "by": by,
             "judgements": [each._asdict() for each in found],
             "values": annotation.curve(found, context.env.num_players),
             "doubted": annotation.doubted(found),

@@ -17,8 +17,9 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A drawing of a game as an element: without scripts, frames, listeners and addresses of elsewhere. */
-export function drawing(text) {
+/** A drawing of a game as an element: without scripts, frames, listeners and addresses of elsewhere; `words` may put
+ * other words into its lines. */
+export function drawing(text, words = (line) => line) {
   const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
   for (const element of [svg, ...svg.querySelectorAll("*")]) {
     if (element.namespaceURI !== SVG || /^(script|foreignObject)$/i.test(element.localName)) element.remove();
@@ -26,8 +27,18 @@ export function drawing(text) {
       if (/^on/i.test(name) || /href$/i.test(name) && !/^(#|data:image\/)/.test(value)) element.removeAttribute(name);
       if (name === "style") element.style.cssText = value; // which the policy allows, unlike the attribute
     }
+    if (element.localName === "text" && !element.childElementCount) reword(element, words);
   }
   return svg;
+}
+
+/** Puts other words into a line of a drawing; a line that becomes much longer gets smaller. */
+function reword(line, words) {
+  const before = line.textContent, after = words(before), size = +line.getAttribute("font-size");
+  if (after === before) return;
+  line.textContent = after;
+  const most = Math.max(10, before.length + 3);
+  if (size && before.length < 20 && after.length > most) line.setAttribute("font-size", size * Math.max(0.6, most / after.length));
 }
 
 /** A text with `commands` as children for `make`. */

@@ -1,5 +1,6 @@
 // A match that one drives in: keys and gamepad to the server, its frames to the view in three dimensions.
 import { ask, at, head, make, socketAt } from "./common.js";
+import { numbered } from "./words.js";
 
 const LAG = 0.03; // seconds that the picture is behind the newest frame, so that there is one to move towards
 const KEEP = 90; // frames that the ball's trail may need
@@ -21,10 +22,10 @@ const others = make("div", { class: "seats" });
 function offerSeats() {
   const found = offers[match.value];
   const own = Math.min(+mine.value || 0, found.sides.length - 1);
-  mine.replaceChildren(...found.sides.map((side, seat) => make("option", { value: seat }, `seat ${seat} (side ${side})`)));
+  mine.replaceChildren(...found.sides.map((side, seat) => make("option", { value: seat }, `player ${seat + 1}, side ${side + 1}`)));
   mine.value = own;
   others.replaceChildren(...found.sides.flatMap((side, seat) => seat === own ? [] : [make("label", {},
-    make("span", {}, `Seat ${seat} (side ${side})`),
+    make("span", {}, side === found.sides[own] ? "with you" : "against you"),
     make("select", { "data-seat": seat }, found.players.map(([spec, words]) => make("option", { value: spec }, words))))]));
 }
 
@@ -83,7 +84,7 @@ function hear(message, Space) {
     told = message;
     since = performance.now() - 1000 * told.waited;
     at("keys").textContent = `${told.words} P: pause; C: camera.`;
-    at("names").replaceChildren(...told.names.map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
+    at("names").replaceChildren(...numbered(told.names).map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
     [seen, tanks, burning] = [0, [], []];
     clear();
     show({ space: told.space, seconds: 1, curves: {} }, Space);

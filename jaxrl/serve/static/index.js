@@ -2,6 +2,7 @@
 
 import { ask, at, head, make, marked, plain } from "./common.js";
 import * as me from "./me.js";
+import { numbered } from "./words.js";
 
 head("/");
 const main = at("main");
@@ -146,7 +147,7 @@ async function offerSeats() {
   }
   const before = [...seats.querySelectorAll("select")].map((each) => each.value);
   const choices = [...offer.players];
-  if (offer.rating != null) choices.unshift(["near", `about my strength (${Math.round(offer.rating)})`]);
+  if (offer.rating != null) choices.unshift(["near", `about my strength (${Math.round(offer.rating)} Elo)`]);
   if (offer.people) choices.unshift(["person", "a person"]);
   const player = wanted.get("player");
   if (player && !choices.some(([spec]) => spec === player)) choices.push([player, player]);
@@ -155,8 +156,8 @@ async function offerSeats() {
       choices.map(([spec, words]) => make("option", { value: spec }, words)));
     const usual = seat === 0 && offer.people ? "person" : player || offer.players[0][0];
     select.value = choices.some(([spec]) => spec === before[seat]) ? before[seat] : usual;
-    const side = new Set(offer.sides).size < offer.seats ? ` (side ${offer.sides[seat]})` : "";
-    return make("label", { for: `seat-${seat}` }, make("span", {}, `Seat ${seat}${side}`), select);
+    const side = new Set(offer.sides).size < offer.seats ? `, side ${offer.sides[seat] + 1}` : "";
+    return make("label", { for: `seat-${seat}` }, make("span", {}, `Player ${seat + 1}${side}`), select);
   }));
   rules.replaceChildren(...(offer.rules.trim() || "This game brings no text of its rules.").split(/\n\s*\n/)
     .map((paragraph) => make("p", {}, marked(paragraph))));
@@ -195,7 +196,7 @@ async function list() {
     if (table.bad) return make("div", { class: "entry" }, make("span", { class: "dim" }, table.bad), make("span", { class: "state" }, "cannot be read"));
     const key = (me.keysOf(table.id).keys || []).find(Boolean);
     return make("a", { class: "entry", href: me.addressOf(table.id, key) },
-      make("strong", {}, table.title), " ", make("span", { class: "dim" }, table.names.join(", ")),
+      make("strong", {}, table.title), " ", make("span", { class: "dim" }, numbered(table.names).join(", ")),
       make("span", { class: "state" }, table.over ? "finished" : key ? "your table" : table.people ? "people play" : "agents",
         table.here ? `, ${table.here} here` : ""));
   });

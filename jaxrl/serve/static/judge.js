@@ -13,9 +13,9 @@ export class Judge {
     this.element = make("div", {}, make("label", { class: "row" }, "judged by ", this.select, this.said), this.note);
   }
 
-  /** Asks who can judge an open game; `wanted` is chosen if it can. */
-  async load(id, wanted) {
-    this.id = id;
+  /** Asks who can judge an open game of these players; `wanted` is chosen if it can. */
+  async load(id, wanted, names) {
+    Object.assign(this, { id, names });
     const found = await ask(`/replays/open/${id}/judges`);
     this.note.replaceChildren(...marked(found.why));
     this.note.hidden = !found.why;
@@ -47,7 +47,7 @@ export class Judge {
   /** What it says of the decision that a frame is the first to show. */
   lines(frame) {
     const rows = this.rows.get(frame) || [];
-    return rows.map((row) => make("small", { class: `judgement seat${row.seat % 8}` }, words(row)));
+    return rows.map((row) => make("small", { class: `judgement seat${row.seat % 8}` }, words(row, this.names)));
   }
 
   /** Writes it under the decisions of the story. */
@@ -60,9 +60,9 @@ export class Judge {
 }
 
 /** A sentence about one decision. */
-export function words(row) {
+export function words(row, names) {
   const same = row.name === row.best;
-  return `seat ${row.seat} expects ${signed(row.value)}; ${row.name}: ${percent(row.odds)}`
+  return `${names[row.seat] || `seat ${row.seat}`} expects ${signed(row.value)}; ${row.name}: ${percent(row.odds)}`
     + (same ? "" : `, rather ${row.best}: ${percent(row.chance)}`);
 }
 

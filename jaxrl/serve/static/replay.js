@@ -3,6 +3,7 @@ import { ask, at, head, make } from "./common.js";
 import { Judge, words as judged } from "./judge.js";
 import { Film, Pictures, Text } from "./stages.js";
 import { Timeline } from "./timeline.js";
+import { named, numbered } from "./words.js";
 
 const query = new URLSearchParams(location.search);
 const file = query.get("file") || "";
@@ -13,7 +14,7 @@ const MOST = 3000; // lines of the story
 let stage, told, current = -1, linked = 0;
 const timeline = new Timeline((place) => show(place));
 const judge = new Judge((found, by) => {
-  timeline.judge(found && { values: found.values, doubts: found.doubted.map((number) => found.judgements[number]).map((row) => ({ at: row.at, words: judged(row) })) });
+  timeline.judge(found && { values: found.values, doubts: found.doubted.map((number) => found.judgements[number]).map((row) => ({ at: row.at, words: judged(row, told.names) })) });
   judge.tell();
   showJudgement(timeline.place);
   by ? query.set("by", by) : query.delete("by");
@@ -21,7 +22,7 @@ const judge = new Judge((found, by) => {
 });
 
 /** The place that the address names, e.g. #t=12; in seconds where the game has seconds. */
-function named(seconds) {
+function addressed(seconds) {
   const found = /[#&]t=([\d.]+)/.exec(location.hash);
   return found ? +found[1] / (seconds || 1) : 0;
 }
@@ -69,13 +70,20 @@ function show(place) {
   stage?.show(place, words, told.frames - 1)?.catch((error) => { at("said").textContent = error.message; });
 }
 
+/** The players' names instead of seats, in all that is told; "side 0: hard" is the name "hard", "seat 0" none. */
+function name(head) {
+  head.names = numbered(head.seats.map((each) => each.replace(/^(seat|side) \d+(: )?/, "")));
+  for (const moment of head.moments) moment.words = named(moment.words, head.names);
+  return head;
+}
+
 function tell() {
   document.title = `jaxrl: ${told.title}`;
   at("title").textContent = told.title;
   at("note").textContent = told.note;
   at("note").hidden = !told.note;
-  at("seats").replaceChildren(...told.seats.map((name, seat) =>
-    make("span", { class: `seat seat${seat % 8}` }, /^(seat|side)\b/.test(name) ? name : `${seat}: ${name}`)));
+  at("seats").replaceChildren(...told.seats.map((call, seat) =>
+    make("span", { class: `seat seat${seat % 8}` }, told.names[seat] || call)));
   at("story").replaceChildren(...told.moments.slice(0, MOST).map((moment, number) =>
     make("li", {}, make("button", { class: `quiet ${moment.mark ? "marked" : ""}`, "data-number": number, "data-at": moment.at },
       make("small", { class: "dim" }, told.seconds ? `${(moment.at * told.seconds).toFixed(1)} s` : moment.at),
@@ -88,16 +96,17 @@ async function staged(id) {
     const { Space } = await import("./space.js");
     return new Space(told);
   }
-  return told.view === "film" ? new Film(id, told.seconds) : told.view === "text" ? new Text(id) : new Pictures(id);
+  return told.view === "film" ? new Film(id, told.seconds) : told.view === "text" ? new Text(id, told.names) : new Pictures(id, told.names);
 }
 
 async function load(id) {
   const first = !told;
-  told = await ask(`/replays/open/${id}/head`);
-  if (told.error) throw new Error(told.error);
+  const found = await ask(`/replays/open/${id}/head`);
+  if (found.error) throw new Error(found.error);
+  told = name(found);
   tell();
   if (first) {
-    const place = named(told.seconds);
+    const place = addressed(told.seconds);
     stage = await staged(id);
     at("stage").replaceChildren(stage.element);
     if (stage.controls) at("camera").replaceChildren(stage.controls);
@@ -135,7 +144,7 @@ async function open() {
       seen = found.head;
       await load(found.id);
       at("said").textContent = "";
-      if (told.done) return Promise.all([gamesOf(found.id).then(choose), judge.load(found.id, query.get("by"))]);
+      if (told.done) return Promise.all([gamesOf(found.id).then(choose), judge.load(found.id, query.get("by"), told.names)]);
     } else if (!seen) {
       at("said").textContent = found.state === "waiting" ? "waiting for a free place …" : "opening: the game is played again …";
     }
@@ -189,5 +198,5 @@ addEventListener("keydown", (event) => {
   const busy = event.target.closest?.("input:not([type=range]), select") || event.ctrlKey || event.metaKey || event.altKey;
   if (!busy && event.key === "f") whole();
 });
-addEventListener("hashchange", () => told && timeline.seek(named(told.seconds)));
+addEventListener("hashchange", () => told && timeline.seek(addressed(told.seconds)));
 open().catch((error) => { at("said").className = "error"; at("said").textContent = error.message; });

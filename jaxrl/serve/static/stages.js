@@ -1,5 +1,6 @@
 // Where a recorded game is shown: as drawings, as text, or as a film. `space.js` has the one in three dimensions.
-import { make } from "./common.js";
+import { drawing, make } from "./common.js";
+import { named } from "./words.js";
 
 const AGAIN = 300; // milliseconds until a picture that is not drawn yet is asked for again
 const AHEAD = 3; // pictures that are fetched before they are needed
@@ -18,8 +19,9 @@ async function part(id, name, kind) {
 
 /** Drawings: images, so that nothing in them is more than a picture. */
 export class Pictures {
-  constructor(id) {
-    this.id = id;
+  /** `names` are those of the players; "" for seats without one. */
+  constructor(id, names) {
+    Object.assign(this, { id, names });
     this.image = make("img", { class: "picture", alt: "" });
     this.element = make("div", { class: "stage" }, this.image);
     this.kept = new Map();
@@ -28,8 +30,8 @@ export class Pictures {
   async load(frame) {
     if (!this.kept.has(frame)) {
       const made = part(this.id, frame, "pictures").then(async (text) => {
-        const image = new Image();
-        image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+        const image = new Image(), svg = drawing(text, (line) => named(line, this.names));
+        image.src = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
         await image.decode();
         return image.src;
       });
@@ -62,8 +64,8 @@ export class Pictures {
 
 /** The table in words. */
 export class Text {
-  constructor(id) {
-    this.id = id;
+  constructor(id, names) {
+    Object.assign(this, { id, names });
     this.element = make("pre", { class: "stage text", tabindex: 0 });
     this.kept = new Map();
   }
@@ -71,7 +73,7 @@ export class Text {
   async show(place) {
     const frame = this.wanted = Math.floor(place);
     if (frame === this.shown) return;
-    if (!this.kept.has(frame)) this.kept.set(frame, await part(this.id, frame, "text"));
+    if (!this.kept.has(frame)) this.kept.set(frame, named(await part(this.id, frame, "text"), this.names));
     if (this.wanted !== frame) return;
     this.shown = frame;
     this.element.textContent = this.kept.get(frame);

@@ -2,10 +2,10 @@
 
 import { SVG, ask, drawing, isGuest, make, marked, socketAt } from "./common.js";
 import * as me from "./me.js";
-import { percent, signed } from "./words.js";
+import { list, named, numbered, percent, signed } from "./words.js";
 
 const HELD = 1500; // milliseconds that what a step settles stays on the board, such as a full trick
-const PACES = [[0, "at once"], [0.4, "fast"], [1, "normal"], [2.5, "slow"]];
+const PACES = [[0, "at once"], [0.4, "0.4 s, fast"], [1, "1 s"], [2.5, "2.5 s, slow"]];
 
 export class TableView {
   /** Draws a table into `root` and keeps talking to the server; `key` takes a seat, without one it looks on. */
@@ -27,9 +27,9 @@ export class TableView {
     this.seats = make("ul", { class: "people", "aria-label": "seats" });
     this.story = make("ol", { class: "story", "aria-label": "the story of the game", tabindex: "0" });
     this.scores = make("div", { class: "scores", hidden: true });
-    this.end = make("div", { class: "end panel", hidden: true });
+    this.end = make("div", { class: "end", hidden: true });
     this.element = make("section", { class: "table" },
-      make("div", { class: "left" }, this.board, this.state, this.actions, this.problem, this.bar, this.end),
+      make("div", { class: "left" }, make("div", { class: "frame" }, this.board, this.end), this.state, this.actions, this.problem, this.bar),
       make("aside", { class: "right" }, this.advice, this.seats, this.scores, make("h2", {}, "Story"), this.story));
     root.append(this.element);
   }
@@ -89,10 +89,11 @@ export class TableView {
     const moved = !this.shown || this.shown.time !== view.time || this.shown.over !== view.over;
     const settled = this.shown && view.settled?.time > this.shown.time;
     this.shown = view;
+    this.names = numbered(view.seats.map(({ name }, seat) => (seat === view.you ? "You" : name)));
     if (view.board) this.next = view.board;
     if (settled) this.hold(view.settled.board);
     else if (view.board && !this.held) this.draw(view.board);
-    else if (view.text) this.board.replaceChildren(make("pre", {}, view.text));
+    else if (view.text) this.board.replaceChildren(make("pre", {}, this.named(view.text)));
     if (view.story) this.tellStory(view.story);
     if (view.scores) this.showScores(view);
     if (moved) {
@@ -109,8 +110,13 @@ export class TableView {
     this.showEnd(view);
   }
 
+  /** A text of the game with the players' names. */
+  named(text) {
+    return named(text, this.names, this.shown.sides);
+  }
+
   draw(text) {
-    const svg = drawing(text);
+    const svg = drawing(text, (line) => this.named(line));
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     svg.setAttribute("aria-hidden", "true");
@@ -136,18 +142,18 @@ export class TableView {
       delete this.board.dataset.held;
       this.draw(this.next);
       this.showAreas();
+      this.showEnd(this.shown);
     }, HELD);
   }
 
   showState(view) {
-    const name = (seat) => (seat === view.you ? "you" : `seat ${seat}, ${view.seats[seat].name}`);
     if (view.trouble) return this.say(view.trouble);
     if (view.opening) return this.say("The table is being laid: the first time takes a while …");
     if (view.hidden) return this.say("People play here: you see their cards when the game is over.");
     if (view.over) return this.say("The game is over.");
     if (view.legal.length) return this.say("It is your turn.", true);
     const doing = view.doing ? `: ${view.doing}` : " to move";
-    this.say(view.paused ? "Paused." : `${view.asked.length > 1 ? "all" : name(view.asked[0])}${doing} …`);
+    this.say(view.paused ? "Paused." : `${view.asked.length > 1 ? "All" : this.names[view.asked[0]]}${doing} …`);
   }
 
   showSeats(view) {
@@ -160,9 +166,9 @@ export class TableView {
         await navigator.clipboard?.writeText(link).catch(() => prompt("The link of this seat:", link));
         event.target.textContent = "copied";
       } }, "copy invitation");
-      const what = number === view.you ? "you" : seat.person ? (seat.here ? "here" : "not here") : "";
+      const what = number === view.you ? me.name() : seat.person ? (seat.here ? "here" : "not here") : "";
       return make("li", { class: [asked && "asked", seat.here || "away"].filter((each) => typeof each === "string").join(" ") },
-        make("span", { class: "seat" }, `Seat ${number}`), make("span", { class: "name" }, seat.name),
+        make("span", { class: "name", title: seat.person ? "" : seat.spec }, this.names[number]),
         make("span", { class: "dim" }, what), copy || null);
     }));
   }
@@ -170,14 +176,13 @@ export class TableView {
   /** The score sheet: a line for each part of the game that has ended, the newest first, below their sum. */
   showScores(view) {
     this.scores.hidden = !view.scores.length;
-    const name = (seat) => (seat === view.you ? "You" : `Seat ${seat}`);
     const seats = view.seats.map((_, seat) => seat);
     const total = (seat) => view.scores.reduce((sum, each) => sum + each.points[seat], 0);
     const plain = (number) => String(Number(number.toFixed(2))).replace("-", "−");
     const cell = (points, note) => make("td", { class: "number" }, plain(points), note
       ? make("small", {}, note.replaceAll(" ", "\u00a0").replaceAll(",\u00a0", ", ")) : null); // breaks at commas alone
     this.scores.replaceChildren(make("h2", {}, "Points"), make("div", { class: "scroll" }, make("table", {},
-      make("tr", {}, make("th"), seats.map((seat) => make("th", { class: "number" }, name(seat)))),
+      make("tr", {}, make("th"), seats.map((seat) => make("th", { class: "number" }, this.names[seat]))),
       make("tr", { class: "total" }, make("td", {}, "all"), seats.map((seat) => cell(total(seat)))),
       [...view.scores].reverse().map((each) => make("tr", {}, make("td", {}, each.part),
         seats.map((seat) => cell(each.points[seat], each.notes[seat])))))));
@@ -189,7 +194,7 @@ export class TableView {
     this.lines.push(...story.lines);
     if (old === this.lines.length && !story.lines.length) return;
     const near = this.story.scrollTop + this.story.clientHeight >= this.story.scrollHeight - 40;
-    this.story.replaceChildren(...this.lines.slice(-200).filter(Boolean).map((line) => make("li", {}, line)));
+    this.story.replaceChildren(...this.lines.slice(-200).filter(Boolean).map((line) => make("li", {}, this.named(line))));
     if (near) this.story.scrollTop = this.story.scrollHeight;
   }
 
@@ -201,8 +206,8 @@ export class TableView {
       make("td", {}, action), make("td", { class: "bar" }, make("i", { style: { width: `${(100 * share) / most}%` } })),
       make("td", { class: "number" }, percent(share)),
       results.size ? make("td", { class: "number" }, results.has(action) ? signed(results.get(action)) : "") : null));
-    const who = seat == null ? `${decision.by} would choose ` : `Seat ${seat}, ${decision.by}: `;
-    const value = decision.value == null ? "" : `, expects ${signed(decision.value)}`;
+    const who = seat == null ? `${decision.by} would choose ` : `${this.names[seat]}: `;
+    const value = decision.value == null ? "" : `, expects a return of ${signed(decision.value)}`;
     this.advice.classList.add("panel");
     this.advice.replaceChildren(make("p", {}, who, make("strong", {}, name), value,
       decision.note ? make("span", { class: "dim" }, ` (${decision.note})`) : ""),
@@ -291,16 +296,11 @@ export class TableView {
     this.send({ do: "hint", by });
   }
 
+  /** The end of the game as a scene over the board: who won, by how much, and what can be done now. */
   showEnd(view) {
-    this.end.hidden = !view.over || view.hidden;
-    if (this.end.hidden) return this.end.replaceChildren();
-    if (this.end.childElementCount) return;
-    const names = Object.keys(view.figures || {});
-    const columns = names.length ? names : ["return"];
-    const value = (name, seat) => (names.length ? view.figures[name] : view.returns)[seat];
-    const rows = view.seats.map((seat, number) => make("tr", {},
-      make("td", {}, `Seat ${number}`), make("td", {}, number === view.you ? `${seat.name} (you)` : seat.name),
-      columns.map((name) => make("td", { class: "number" }, String(Number(value(name, number).toFixed(3)))))));
+    this.end.hidden = !view.over || view.hidden || this.held;
+    if (!view.over) return this.end.replaceChildren();
+    if (this.end.hidden || this.end.childElementCount) return;
     const done = make("span", { class: "dim" });
     const again = async () => {
       const table = await ask("/api/tables", { game: view.game, options: view.options, person: me.person(),
@@ -310,17 +310,53 @@ export class TableView {
     };
     const keep = async () => {
       done.textContent = "making the replay …";
-      await ask(`/api/tables/${this.id}/keep`, {});
-      done.replaceChildren("kept among the ", make("a", { href: "/replays" }, "replays"));
+      const { file } = await ask(`/api/tables/${this.id}/keep`, {});
+      if (file) location.href = `/replays/view?file=${encodeURIComponent(file)}`;
+      else done.textContent = "kept in the folder of the tables";
     };
     const guarded = (work) => () => work().catch((error) => this.tell(error.message));
-    this.end.replaceChildren(
-      make("div", { class: "scroll" }, make("table", {}, make("tr", {}, make("th"), make("th"),
-        columns.map((name) => make("th", { class: "number" }, name.replaceAll("_", " ")))), rows)),
+    this.end.replaceChildren(make("div", { class: "scene panel", role: "dialog", "aria-label": "the end of the game" },
+      make("h2", {}, this.verdict(view)), this.standing(view),
       make("div", { class: "row" },
         isGuest() ? "" : make("button", { class: "main", click: guarded(again) }, view.watch ? "Another game" : "Play again"),
+        isGuest() ? "" : make("button", { click: guarded(keep) }, "Watch the replay"),
         make("a", { href: `/api/tables/${this.id}/replay`, download: true }, "replay file"),
-        isGuest() ? "" : make("button", { click: guarded(keep) }, "Keep the replay"), done));
+        make("button", { class: "quiet aside", click: () => this.end.classList.add("aside") }, "see the table"), done)));
+  }
+
+  /** What the game counts in, and how much of it every seat has: the first of its figures, else the return. */
+  counted(view) {
+    const [name, values] = Object.entries(view.figures || {})[0] || ["return", view.returns];
+    return { unit: name.length < 3 ? name.toUpperCase() : name.replaceAll("_", " "), values: values.map((value) => Number(value.toFixed(3))) };
+  }
+
+  verdict(view) {
+    const { unit, values } = this.counted(view);
+    const among = (result) => view.seats.map((_, seat) => seat).filter((seat) => view.won[seat] === result);
+    const [winners, drawn] = [among(1), among(0)];
+    if (!winners.length) return drawn.length ? `A draw: ${list(drawn.map((seat) => this.names[seat]))}` : "The game is over";
+    const best = (seats) => Math.max(...seats.map((seat) => values[seat]));
+    const ahead = Number((best(winners) - best(among(-1))).toFixed(3));
+    const one = winners.length === 1 && winners[0] !== view.you;
+    return `${list(winners.map((seat) => this.names[seat]))} ${one ? "wins" : "win"}${ahead > 0 && ahead < Infinity ? ` by ${ahead} ${unit}` : ""}`;
+  }
+
+  /** The players, the best first, with a bar each. */
+  standing(view) {
+    const { unit, values } = this.counted(view);
+    const more = Object.keys(view.figures || {}).slice(1);
+    const order = values.map((_, seat) => seat).sort((a, b) => view.won[b] - view.won[a] || values[b] - values[a]);
+    const [low, high] = [Math.min(0, ...values), Math.max(...values)];
+    const cell = (value) => make("td", { class: "number" }, String(Number(value.toFixed(3))).replace("-", "−"));
+    const head = (name) => make("th", { class: "number" }, name.replaceAll("_", " "));
+    const rows = order.map((seat) => make("tr", { class: [view.won[seat] > 0 && "won", seat === view.you && "you"].filter(Boolean).join(" ") },
+      make("td", {}, this.names[seat]),
+      make("td", { class: "bar" }, make("i", { style: { width: `${(100 * (values[seat] - low)) / (high - low || 1)}%` } })),
+      cell(values[seat])));
+    const all = more.length > 0 && make("details", {}, make("summary", {}, "more figures"), make("div", { class: "scroll" }, make("table", {},
+      make("tr", {}, make("th"), more.map(head)),
+      order.map((seat) => make("tr", {}, make("td", {}, this.names[seat]), more.map((name) => cell(view.figures[name][seat])))))));
+    return make("div", {}, make("table", { class: "standing" }, make("tr", {}, make("th"), make("th"), head(unit)), rows), all || null);
   }
 
   key(event) {

@@ -40,3 +40,24 @@ export function since(time) {
   }
   return "just now";
 }
+
+/** Names of players, with numbers behind those that occur more than once: "Zoo policy 1", "Zoo policy 2". */
+export function numbered(names) {
+  const seen = {};
+  const count = (name) => { seen[name] = (seen[name] || 0) + 1; return seen[name]; };
+  return names.map((name) => (names.filter((each) => each === name).length > 1 ? `${name} ${count(name)}` : name));
+}
+
+/** Puts the names of players into a text of a game, which calls them "seat 1", or "side 1" where each side is one seat.
+ * Who is called "You" is "you" within a sentence. */
+export function named(text, names, sides = []) {
+  const apart = new Set(sides).size === sides.length;
+  return text.replace(/\b(seat|side) (\d+)\b/gi, (call, what, number) => {
+    const name = names[number];
+    if (!name || (/side/i.test(what) && !apart)) return call;
+    return name === "You" && /^s/.test(what) ? "you" : name;
+  });
+}
+
+/** A list in words: "Anna, Ben and Zoo policy". */
+export const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);

@@ -18,6 +18,7 @@ from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
 from jaxrl.serve.tables.timed_search import TimedSearch
 from jaxrl_envs.contract.env import Env, Key, PartScores, State, is_over
+from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.shared.errors import UserError
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
@@ -176,6 +177,11 @@ class TableGame:
     def returns(self) -> np.ndarray:
         """f32[P], the returns of the seats so far."""
         return self._past[-1].earned
+
+    def outcome(self) -> list[int]:
+        """Who has won the finished game, by seat: 1 won, 0 drawn, -1 lost (`Env.outcome`)."""
+        by_side = np.asarray(self.env.outcome(of_sides(self.returns(), self.env.sides)))
+        return by_side[list(self.env.sides)].tolist()
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from jaxrl.serve.player_catalog import PERSON
+from jaxrl.players.spec import parse
+from jaxrl.serve.player_catalog import PERSON, player_name
 from jaxrl.serve.tables.game import GameRecord
 from jaxrl_envs.shared import files, golden
 from jaxrl_envs.shared.errors import UserError
@@ -64,6 +65,12 @@ class TableRecord:
     rated: bool = False
     beside: str = ""
     undone: bool = False
+
+    @property
+    def shown_names(self) -> list[str]:
+        """What people call the players, [P]: "Anna", "Zoo policy"."""
+        pairs = zip(self.names, self.specs, strict=True)
+        return [name if spec == PERSON else player_name(parse(spec)) for name, spec in pairs]
 
 
 def new_keys(specs: list[str]) -> list[str]:

@@ -155,7 +155,7 @@ class TableRoutes:
             "id": kept.id,
             "game": kept.record.game,
             "title": game_title(kept.record.game),
-            "names": kept.names,
+            "names": kept.shown_names,
             "people": kept.specs.count(PERSON),
             "here": len(live.connections) if live else 0,
             "time": len(kept.record.actions),
@@ -219,7 +219,8 @@ class TableRoutes:
         return Response(found, media_type="application/gzip", headers={"content-disposition": name})
 
     async def keep(self, request: Request) -> Response:
-        """POST: stores the finished game among the replays."""
+        """POST -> {"path", "file"}: stores the finished game among the replays; the file's name in the library, if any
+        of its folders holds it."""
         id = request.path_params["id"]
         found = await self._replay(id)
         path = self._folder / REPLAYS / f"{id}{replays.SUFFIX}"
@@ -229,7 +230,10 @@ class TableRoutes:
             files.write(path, found)
 
         await self._server.work(write)
-        return JSONResponse({"path": str(path)})
+        folders = enumerate(folder.expanduser().absolute() for folder in self._server.settings.replays)
+        at = ((number, folder) for number, folder in folders if path.absolute().is_relative_to(folder))
+        file = next((f"{number}/{path.absolute().relative_to(folder)}" for number, folder in at), "")
+        return JSONResponse({"path": str(path), "file": file})
 
     async def _replay(self, id: str) -> bytes:
         table = self._table(id)
@@ -313,7 +317,7 @@ class TableRoutes:
 
 def _table(context: GameContext, specs: list[str], person: str, words: list[int], pace: float) -> TableRecord:
     record = GameRecord(context.id, dict(context.config.env.options), words[:2], words[2:], [])
-    names = ["person" if spec == PERSON else parse(spec).label for spec in specs]
+    names = ["Person" if spec == PERSON else parse(spec).label for spec in specs]
     first = specs.index(PERSON) if PERSON in specs else -1
     people = [person if seat == first else "" for seat in range(len(specs))]
     return TableRecord(new_id(), record, specs, names, new_keys(specs), people, time.time(), pace)

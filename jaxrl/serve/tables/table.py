@@ -424,7 +424,7 @@ class LiveTable:
         if self.decision is not None and self.public:
             view["decision"] = _told(self.decision, self.game)
         if view["over"]:
-            view["returns"] = self.game.returns().tolist()
+            view["returns"], view["won"] = self.game.returns().tolist(), self.game.outcome()
         return message | view
 
     def _about(self) -> dict[str, Any]:
@@ -439,7 +439,7 @@ class LiveTable:
             "options": self.kept.record.options,
             "seats": [
                 {"name": name, "person": spec == PERSON, "here": spec != PERSON or seat in here, "spec": spec}
-                for seat, (name, spec) in enumerate(zip(self.kept.names, self.kept.specs, strict=True))
+                for seat, (name, spec) in enumerate(zip(self.kept.shown_names, self.kept.specs, strict=True))
             ],
             "sides": sides,
             "pace": self.kept.pace,

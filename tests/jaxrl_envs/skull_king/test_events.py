@@ -16,7 +16,7 @@ from jaxrl_envs.skull_king.display.position import field, full_trick
 from jaxrl_envs.skull_king.trick import Trick
 
 SEATS = 3
-ROUND = re.compile(r"Round (\d+), from seat 0: (.*)\.$")
+ROUND = re.compile(r"Points of round (\d+): (.*)\.$")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_every_trick_and_every_round_is_told(game):
         if found := ROUND.search(text):
             rounds += 1
             assert int(found.group(1)) == rounds
-            totals = [a + int(b) for a, b in zip(totals, found.group(2).split(", "), strict=True)]
+            totals = [a + int(b) for a, b in zip(totals, re.findall(r"\((\S+)\)", found.group(2)), strict=True)]
     assert tricks == 55 and rounds == 10 and totals == steps[-1][2].game.scores.tolist()
 
 
@@ -82,8 +82,8 @@ def test_bids_are_told_when_all_are_made(game):
             told = env.event(before, action, after, seat)
             last = int(after.game.phase) == rules.PLAY
             mine = f"You bid {action}." if seat == actor else f"Seat {actor} has bid."
-            bids = " ".join(str(field(after.game.round.bids, s)) for s in range(SEATS))
-            assert told == mine + (f" All bids, from seat 0: {bids}." if last else "")
+            bids = [f"{'you' if s == seat else f'seat {s}'} ({field(after.game.round.bids, s)})" for s in range(SEATS)]
+            assert told == mine + (f" All bids: {', '.join(bids)}." if last else "")
 
 
 def test_the_full_trick_is_drawn_before_it_is_taken_with_its_winner(game):

@@ -44,7 +44,7 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
         bid = field(old.round.bids, actor) + action - rules.FIRST_HARRY - 1
         verb = "keep" if action == rules.FIRST_HARRY + 1 else "change"
         said = [f"{_who(actor, seat)} {_verb(actor, seat, verb)} the bid {'of' if verb == 'keep' else 'to'} {bid}."]
-    return " ".join([*said, *_points(old, new)])
+    return " ".join([*said, *_points(old, new, seat)])
 
 
 def _bid(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, seat: int | None) -> str:
@@ -55,8 +55,8 @@ def _bid(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, s
         said = f"Seat {actor} has bid."
     if int(new.phase) == rules.BID:
         return said
-    bids = " ".join(str(field(new.round.bids, number)) for number in range(env.num_players))
-    return f"{said} All bids, from seat 0: {bids}."
+    bids = [str(field(new.round.bids, number)) for number in range(env.num_players)]
+    return f"{said} All bids: {_each(bids, seat)}."
 
 
 def _play(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, seat: int | None) -> list[str]:
@@ -99,11 +99,15 @@ def _ability(
     return []
 
 
-def _points(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[str]:
+def _points(old: rules.SkullKingGame, new: rules.SkullKingGame, seat: int | None) -> list[str]:
     """The points of a round that ended, seat by seat."""
-    gained = _gained(old, new)
-    told = ", ".join(f"{points:+d}" if points else "0" for points in gained)
-    return [f"Round {int(old.number)}, from seat 0: {told}."] if gained else []
+    gained = [f"{points:+d}" if points else "0" for points in _gained(old, new)]
+    return [f"Points of round {int(old.number)}: {_each(gained, seat)}."] if gained else []
+
+
+def _each(words: list[str], seat: int | None) -> str:
+    """Something of every seat: "seat 0 (2), you (1)"."""
+    return ", ".join(f"{_whom(number, seat)} ({word})" for number, word in enumerate(words))
 
 
 def _gained(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[int]:
