@@ -2,7 +2,7 @@
 
 Needs RocketSim (pip install 'jaxrl[rlgym]'), which reads our own arena. Two kinds of episodes, in the format of
 jaxrl_envs/car_soccer/golden.py: 64 of each suite with random controls, and one scenario for each place to start from.
-The same version of RocketSim records the same file, byte by byte.
+The same version of RocketSim records the same file on the same processor, byte by byte.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Recorder:
     def __init__(self, module: ModuleType, teams: Sequence[int], start: Start):
         """Sets the arena to the start, whose numbers become f32."""
         self._module = module
-        self.arena = module.Arena(module.GameMode.SOCCAR, module.MemoryWeightMode.LIGHT)
+        self.arena = rocketsim.new_arena(module)
         self.cars = [self.arena.add_car(team, 0) for team in teams]
         ball = module.BallState()
         ball.pos, ball.vel, ball.ang_vel = map(self._vector, start.ball)

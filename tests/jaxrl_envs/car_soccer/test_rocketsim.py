@@ -113,6 +113,22 @@ def test_bumps_and_demolitions(teams, simulator) -> None:
     assert (mine == right).all((1, 2)).mean() >= 0.985
 
 
+def test_the_first_tick_after_a_start_is_like_any_other(simulator) -> None:
+    """A car that a ramp presses moves the same in a new arena and in a used one."""
+    start = car_soccer_recordings.ramp(np.random.default_rng(0))
+    new, used = (car_soccer_recordings.Recorder(simulator, (0,), start) for _ in range(2))
+    used.arena.step(TICKS)
+    used.arena.remove_car(used.cars[0])  # whose wheels remember their pushes
+    used.cars = [used.arena.add_car(0, 0)]
+    used.cars[0].set_state(new.cars[0].get_state())
+    used.arena.ball.set_state(new.arena.ball.get_state())
+    for recorder in (new, used):
+        recorder.press(np.array([[1.0, 0, 0, 0, 0, 0, 0, 0]]))
+        recorder.arena.step(5)
+    places = [recorder.cars[0].get_state().pos.as_tuple() for recorder in (new, used)]
+    np.testing.assert_allclose(*places, rtol=0, atol=1e-3)
+
+
 @pytest.mark.slow
 def test_recordings_are_recorded_again(simulator, tmp_path) -> None:
     """`python -m scripts.car_soccer_recordings` writes the file that is in the repository."""
