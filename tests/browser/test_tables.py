@@ -168,6 +168,34 @@ def test_the_battle_by_keyboard(client, new_page):
     assert play([page], by_arrows) > 10
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_battle_is_played_on_its_map(client, new_page, size):
+    """A click on a place moves the unit that is asked, one on an enemy shoots at it; Hint and Undo stay in view."""
+    page = new_page(size)
+    sit_down(page, client, "battle", ["bot:random"])
+    while not page.query_selector(".action:has-text('shoot'):enabled"):
+        page.wait_for_selector(READY)
+        told = page.inner_text(".story")
+        places = page.locator(".overlay rect[aria-label*='move forward, full']")  # where one is, also beside others
+        if places.count():
+            places.first.click()
+            if page.query_selector(".action:has-text('back')"):
+                page.click(".action:has-text('move forward, full')")
+        else:
+            by_number(page)
+        end = time.monotonic() + 60
+        while page.inner_text(".story") == told:
+            assert time.monotonic() < end, "nothing has moved"
+            page.wait_for_timeout(50)
+    assert re.search(r"Your [\w ]+\(\d\) moves \d+ (east|west)", page.inner_text(".story"))
+    for name in ("Hint", "Undo"):
+        box = page.locator(f".bar button:has-text('{name}')").bounding_box()
+        assert 0 <= box["y"] and box["y"] + box["height"] <= size[1]
+    page.locator(".overlay rect[aria-label^='shoot at unit']").first.click()
+    page.wait_for_selector(".story li:has-text('shoots at')")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_an_agent_of_the_zoo_gives_hints(client, new_page):
     page = new_page()
     sit_down(page, client, "beasty_bar", ["zoo:beasty_bar"])

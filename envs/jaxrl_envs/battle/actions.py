@@ -6,6 +6,8 @@ NUM_ACTIONS = 69
 DECLINE, FIRST_MOVE, FIRST_SHOOT, FIRST_CHARGE, FIRST_FIGHT = 0, 1, 25, 33, 41
 FIRST_SNAP, FIRST_COUNTER, REROLL, STEEL, SMOKE, COVER = 49, 57, 65, 66, 67, 68
 ADVANCE = 2
+DOWN = (0, 1, 1, 1, 0, -1, -1, -1)  # rows of a step in each
+FORWARD = (1, 1, 0, -1, -1, -1, 0, 1)  # columns, towards the enemy's edge
 GAITS = ("half", "full", "advance")
 # Directions in the frame of the side that decides: forward is away from its own edge, north is the top of the board.
 DIRECTIONS = ("forward", "forward-south", "south", "back-south", "back", "back-north", "north", "forward-north")

@@ -98,6 +98,13 @@ class BattleGame(HostGame):
 
         return draw(self.position(state), seat)
 
+    def click_areas(
+        self, state: np.ndarray, seat: int, legal: Sequence[int]
+    ) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
+        from jaxrl_envs.battle.display.drawing import click_areas
+
+        return click_areas(self.position(state), legal)
+
     def action_name(self, action: int) -> str:
         return actions.action_name(action)
 

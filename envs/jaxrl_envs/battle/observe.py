@@ -20,8 +20,7 @@ ENTITIES = UNITS + OBJECTIVES
 LONGEST, SIDE = 48.0, 64.0  # cells, by which the observation divides ranges and the sides of the board
 KNOTS = (2.0, 7.0, 14.0, 28.0)  # cells
 MOVES = a.FIRST_SHOOT  # the first actions: stay (whatever else declining means), then 3 gaits x 8 directions
-DOWN = np.array([0, 1, 1, 1, 0, -1, -1, -1])  # of `actions.DIRECTIONS`
-FORWARD = np.array([1, 1, 0, -1, -1, -1, 0, 1])
+DOWN, FORWARD = np.array(a.DOWN), np.array(a.FORWARD)
 
 
 class ObservationParts(NamedTuple):

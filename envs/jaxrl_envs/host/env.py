@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl_envs.contract.env import Bot, Env, Key, State, is_over
+from jaxrl_envs.contract.env import Bot, ClickArea, Env, Key, State, is_over
 from jaxrl_envs.host.callbacks import Outputs, call_host
 from jaxrl_envs.host.engine import Engine
 from jaxrl_envs.host.game import HostGame
@@ -198,6 +198,10 @@ class HostEnv(Env):
             return self.game.film([_bytes(state) for state in states], actions, pace=pace)
         except NotImplementedError:
             return super().film(states, actions, pace=pace)
+
+    def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
+        legal = np.flatnonzero(np.asarray(state.legal_action_mask)).tolist()
+        return [ClickArea(*area) for area in self.game.click_areas(_bytes(state), seat, legal)]
 
     def action_name(self, action: int) -> str:
         return self.game.action_name(action)

@@ -146,6 +146,13 @@ class HostGame(abc.ABC):
         """Saved states of one game, in order, as one animated SVG document, if the game draws its own films."""
         raise NotImplementedError(f"{self.id} has no film of its own")
 
+    def click_areas(
+        self, state: np.ndarray, seat: int, legal: Sequence[int]
+    ) -> Sequence[tuple[float, float, float, float, tuple[int, ...]]]:
+        """(x, y, width, height, actions) of areas of the drawing that `seat`, who is asked, may click; see
+        `jaxrl_envs.contract.env.ClickArea`. `legal` are the legal actions."""
+        return ()
+
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""
         return str(action)

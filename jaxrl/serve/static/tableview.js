@@ -5,6 +5,7 @@ import * as me from "./me.js";
 import { list, named, numbered, percent, signed } from "./words.js";
 
 const HELD = 1500; // milliseconds that what a step settles stays on the board, such as a full trick
+const MANY = 16; // actions that have room below the board; the list of a game with more stands beside it
 const PACES = [[0, "at once"], [0.4, "0.4 s, fast"], [1, "1 s"], [2.5, "2.5 s, slow"]];
 
 export class TableView {
@@ -29,7 +30,8 @@ export class TableView {
     this.scores = make("div", { class: "scores", hidden: true });
     this.end = make("div", { class: "end", hidden: true });
     this.element = make("section", { class: "table" },
-      make("div", { class: "left" }, make("div", { class: "frame" }, this.board, this.end), this.state, this.actions, this.problem, this.bar),
+      make("div", { class: "left" }, make("div", { class: "frame" }, this.board, this.end)),
+      make("div", { class: "do" }, this.state, this.actions, this.problem, this.bar),
       make("aside", { class: "right" }, this.advice, this.seats, this.scores, make("h2", {}, "Story"), this.story));
     root.append(this.element);
   }
@@ -120,11 +122,10 @@ export class TableView {
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     svg.setAttribute("aria-hidden", "true");
-    this.board.replaceChildren(svg);
     this.overlay = document.createElementNS(SVG, "svg");
     this.overlay.setAttribute("viewBox", svg.getAttribute("viewBox"));
     this.overlay.setAttribute("class", "overlay");
-    this.board.append(this.overlay);
+    this.board.replaceChildren(make("div", { class: "sheet" }, svg, this.overlay));
   }
 
   /** Shows what a step has settled for a moment, after what is held already: of several that wait the newest. */
@@ -223,11 +224,13 @@ export class TableView {
 
   showActions() {
     const { legal = [] } = this.shown;
+    if (legal.length > MANY) this.element.classList.add("many");
     const hadFocus = this.actions.contains(document.activeElement) || document.activeElement === document.body ||
       this.board.contains(document.activeElement);
     const offered = this.chosen ? legal.filter(([action]) => this.chosen.includes(action)) : legal;
     const buttons = offered.map(([action, name], index) => make("button", {
       class: "action", "data-action": action, click: () => this.play(action),
+      pointerenter: () => this.point(action), pointerleave: () => this.point(null),
     }, index < 9 ? make("kbd", {}, String(index + 1)) : null, name));
     if (this.chosen) {
       buttons.push(make("button", { class: "quiet", click: () => { this.chosen = null; this.showActions(); } }, "back"));
@@ -241,6 +244,10 @@ export class TableView {
     if (!this.overlay || this.held || this.element.querySelector(".action:disabled")) return;
     const areas = this.shown.click_areas || [];
     this.overlay.replaceChildren(...areas.map(([x, y, width, height, actions]) => this.clickArea(x, y, width, height, actions)));
+    const room = this.board.scrollWidth - this.board.clientWidth;
+    if (!areas.length || room <= 0) return; // a large drawing on a small screen: to what it is about
+    const middle = areas.reduce((sum, [x, , width]) => sum + x + width / 2, 0) / areas.length;
+    this.board.scrollLeft = (this.board.scrollWidth * middle) / this.overlay.viewBox.baseVal.width - this.board.clientWidth / 2;
   }
 
   clickArea(x, y, width, height, actions) {
@@ -255,10 +262,19 @@ export class TableView {
       this.chosen = actions;
       this.showActions();
     });
+    const buttons = () => this.actions.querySelectorAll(actions.map((each) => `[data-action="${each}"]`).join());
+    for (const [event, on] of [["pointerenter", true], ["pointerleave", false]]) {
+      rect.addEventListener(event, () => buttons().forEach((button) => button.classList.toggle("meant", on)));
+    }
     const title = document.createElementNS(SVG, "title");
     title.textContent = names;
     rect.append(title);
     return rect;
+  }
+
+  /** Shows on the board what a button of the list is about. */
+  point(action) {
+    for (const rect of this.overlay?.children || []) rect.classList.toggle("meant", rect.dataset.actions.split(" ").includes(String(action)));
   }
 
   play(action) {
@@ -285,7 +301,7 @@ export class TableView {
       const pace = make("select", { "aria-label": "pace of the agents", change: (event) =>
         this.send({ do: "pace", seconds: Number(event.target.value) }) },
         PACES.map(([seconds, words]) => make("option", { value: seconds, selected: seconds === view.pace }, words)));
-      parts.push(make("label", { class: "dim" }, "pace ", pace));
+      parts.push(make("label", { class: "dim" }, make("span", { class: "words" }, "pace "), pace));
     }
     this.bar.replaceChildren(...parts);
   }

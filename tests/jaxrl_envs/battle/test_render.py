@@ -58,6 +58,28 @@ def squads_of(position):
     return [squad for units in position.squads for squad in units]
 
 
+# ---- what can be clicked --------------------------------------------------------------------------------------------
+
+
+def test_a_unit_moves_to_the_place_that_is_clicked_and_attacks_the_unit(played):
+    """Every move, attack and answer of the battle has its area: of moves around the cell where the anchor arrives if
+    nothing is in its way, of attacks around the models that they name."""
+    arrived = []
+    for before, action, after in played.steps:
+        layout, asked = paint.Layout.of(before.ground), before.question
+        found = [area for area in drawing.click_areas(before, [action]) if area[4] == (action,)]
+        assert bool(found) == (actions.DECLINE < action < actions.REROLL or asked.kind in ("move", "fall_back"))
+        if actions.FIRST_MOVE <= action < actions.FIRST_MOVE + 16 and after.squads[asked.side][asked.unit].alive:
+            (x, y, width, height, _), (row, col) = *found, after.squads[asked.side][asked.unit].cells[0]
+            arrived.append(x <= layout.x(col) <= x + width and y <= layout.y(row) <= y + height)
+        elif actions.FIRST_SHOOT <= action < actions.FIRST_SNAP:
+            target = before.squads[1 - asked.side][(action - actions.FIRST_SHOOT) % 8]
+            assert len(found) == len(target.cells) + 1, "its models and its card"
+            middles = {(x + width / 2, y + height / 2) for x, y, width, height, _ in found}
+            assert {(layout.x(c), layout.y(r)) for r, c in target.cells} <= middles
+    assert arrived and np.mean(arrived) > 0.6
+
+
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ def picture() -> str:
     ground = Ground(_ROWS, _COLS, ((1, 8, 1, 10), (8, 8, 8, 9)), ((3, 5, 4, 6),), 4)
     marker = Marker(5, 9, 2, (0, 0), None)
     squads = [
-        Squad(side, number % 2, "", len(cells), 1, 1, cells, 1, frozenset())
+        Squad(side, number % 2, "", len(cells), 1, 1, 6, cells, 1, frozenset())
         for number, (side, cells) in enumerate(_UNITS)
     ]
     board = [defs(layout), draw_board(layout, ground, 0), draw_marker(layout, marker, 0, None)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jaxrl_envs.battle import actions as a
 from jaxrl_envs.battle.display.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
 from jaxrl_envs.battle.display.paint import (
     CARD,
@@ -25,7 +26,7 @@ from jaxrl_envs.battle.display.paint import (
     SLATE,
     Layout,
 )
-from jaxrl_envs.battle.display.position import PHASES, BattlePosition, Squad, shorten, side_name
+from jaxrl_envs.battle.display.position import PHASES, BattlePosition, BattleQuestion, Cell, Squad, shorten, side_name
 from jaxrl_envs.battle.display.render import ask, conditions, outcome
 from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
 
@@ -141,6 +142,57 @@ def _signs(layout: Layout, squad: Squad) -> str:
         parts.append(circle(*at, 0.42 * cell, SHOCK, 'stroke="#fff" stroke-width="1"'))
         parts.append(text(at[0], at[1] + 0.24 * cell, "!", round(0.7 * cell, 1), "#fff", BOLD))
     return "".join(parts)
+
+
+# ---- what can be clicked --------------------------------------------------------------------------------------------
+
+
+def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
+    """Where the side that is asked may click: the places where its unit would end without anything in its way, the unit
+    itself to stay, and the units that actions name, on the board and beside it.
+
+    Returns:
+      (x, y, width, height, legal actions) of each rectangle.
+    """
+    layout, question = Layout.of(view.ground), view.question
+    assert question is not None
+    places: dict[Cell, list[int]] = {}
+    units: dict[tuple[int, int], list[int]] = {}
+    for action in legal:
+        if a.FIRST_MOVE <= action < a.FIRST_SHOOT:
+            places.setdefault(_move_end(view, question, action), []).append(action)
+        elif a.FIRST_SHOOT <= action < a.FIRST_SNAP:
+            units.setdefault((1 - question.side, (action - a.FIRST_SHOOT) % 8), []).append(action)
+        elif a.FIRST_SNAP <= action < a.REROLL:
+            units.setdefault((question.side, (action - a.FIRST_SNAP) % 8), []).append(action)
+        elif action == a.DECLINE and question.kind in ("move", "fall_back"):
+            units[question.side, question.unit] = [action]
+    found = [(*_around(layout, cell, 1.9), tuple(actions)) for cell, actions in places.items()]
+    for (side, index), actions in units.items():
+        squad = view.squads[side][index]
+        found += [(*_around(layout, cell, 1.1), tuple(actions)) for cell in squad.cells]
+        found.append((*card_place(layout, view, squad), *CARD, tuple(actions)))
+    return found
+
+
+def _around(layout: Layout, cell: Cell, size: float) -> tuple[float, float, float, float]:
+    """A square of `size` cells around the middle of a cell: x, y, width, height."""
+    length = size * layout.cell
+    return layout.x(cell[1]) - length / 2, layout.y(cell[0]) - length / 2, length, length
+
+
+def _move_end(view: BattlePosition, question: BattleQuestion, action: int) -> Cell:
+    """The cell where a move would bring the anchor of the asked unit if nothing is in its way; an advance as far as an
+    average die."""
+    squad, (gait, way) = view.squads[question.side][question.unit], divmod(action - a.FIRST_MOVE, 8)
+    distance = ((squad.move + 1) // 2, squad.move, squad.move + 3)[gait]
+    steps = math.isqrt(distance**2 // 2) if way % 2 else distance
+    forward = steps * a.FORWARD[way] * (1 if question.side == view.left else -1)
+    row, col = squad.cells[0]
+    return (
+        min(max(row + steps * a.DOWN[way], 0), view.ground.rows - 1),
+        min(max(col + forward, 0), view.ground.cols - 1),
+    )
 
 
 # ---- the sides ------------------------------------------------------------------------------------------------------

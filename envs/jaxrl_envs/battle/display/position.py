@@ -43,6 +43,7 @@ class Squad:
     start: int  # models at the start
     wounds: int  # of one model
     control: int  # objective control of one model
+    move: int  # cells
     cells: tuple[Cell, ...]  # of the living models, the anchor first; none = destroyed
     lead: int  # wounds left on the last model
     flags: frozenset[str]  # of FLAGS
@@ -174,6 +175,7 @@ def _squad(side: int, index: int, kind: UnitType, unit: Sequence[Any], cols: int
         start=kind.models,
         wounds=kind.W,
         control=kind.OC,
+        move=kind.M,
         cells=tuple(divmod(cell, cols) for cell in cells),
         lead=lead,
         flags=frozenset(name for bit, name in enumerate(FLAGS) if bits >> bit & 1),
