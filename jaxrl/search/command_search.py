@@ -10,7 +10,7 @@ from jaxrl.search.settings import BELIEFS, LEARNED, OBJECTIVES, PLANNERS, SELF, 
 from jaxrl_envs.shared.errors import UserError
 
 SETTINGS = {  # of `SearchSettings` -> of the command line
-    **{name: f"search_{name}" for name in ("planner", "objective", "prior", "depth", "belief", "kl")},
+    **{name: f"search_{name}" for name in ("planner", "objective", "prior", "depth", "belief", "kl", "sure")},
     **{name: name for name in ("worlds", "particles")},
 }
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05  # the policy itself is an inaccurate opponent model, so it counts for less
@@ -69,6 +69,12 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
     )
     help = "draw the move near the policy, within NATS of KL divergence (default: play the best)"
     parser.add_argument("--search-kl", type=command_line.real, metavar="NATS", help=help)
+    parser.add_argument(
+        "--search-sure",
+        type=command_line.real,
+        metavar="P",
+        help="play the policy's likeliest action unsearched where its probability is at least P (default: search always)",
+    )
     parser.add_argument(
         "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"
     )

@@ -40,17 +40,21 @@ class Search:
         return self.plan(params, memory, state, key).action, memory
 
     def plan(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> SearchPlan:
-        """The plan for the seat asked; a forced action or another seat's turn is not searched."""
+        """The plan for the seat asked; a forced action, one that the policy is sure of (`SearchSettings.sure`) and
+        another seat's turn are not searched."""
         legal = state.legal_action_mask
-        uniform = legal / jnp.sum(legal)
-        forced = SearchPlan(
-            action=jnp.argmax(legal).astype(jnp.int32),
-            policy=uniform.astype(jnp.float32),
+        policy = legal / jnp.sum(legal)
+        needed = (state.current_player == memory.seat) & (jnp.sum(legal) > 1) & ~is_over(state)
+        if self.settings.sure < 1.0:
+            policy = jax.nn.softmax(self.guide(params.own, memory.own, state)[1])
+            needed &= jnp.max(policy) < self.settings.sure
+        unsearched = SearchPlan(
+            action=jnp.argmax(policy).astype(jnp.int32),
+            policy=policy.astype(jnp.float32),
             value=jnp.float32(0.0),
             results=jnp.zeros(legal.shape, jnp.float32),
         )
-        needed = (state.current_player == memory.seat) & (jnp.sum(legal) > 1) & ~is_over(state)
-        return where_needed(self._plan_lanes, self._chunk)(needed, forced, params, (state, memory, key))
+        return where_needed(self._plan_lanes, self._chunk)(needed, unsearched, params, (state, memory, key))
 
     @property
     def _chunk(self) -> int:

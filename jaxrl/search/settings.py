@@ -38,6 +38,7 @@ class SearchSettings:
         every move from a belief network (`ppo.belief`).
       kl: the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
         divergence from the policy stays within this many nats (Jacob et al. 2022); None plays the best result.
+      sure: where the policy's likeliest action has at least this probability it is played without a search.
       greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
       scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
       batch: simulated games side by side, which bounds the memory.
@@ -55,6 +56,7 @@ class SearchSettings:
     doubt: float = 0.02
     belief: str = "uniform"
     kl: float | None = None
+    sure: float = 1.0
     greedy: bool = False
     scale: float = 8.0
     batch: int = 16384
@@ -71,6 +73,8 @@ class SearchSettings:
             raise UserError(f"the belief must be one of {', '.join(BELIEFS)}, got {self.belief!r}.")
         if self.kl is not None and not self.kl > 0.0:
             raise UserError(f"the KL divergence of a search must be above 0, got {self.kl}; leave it out for the best.")
+        if not 0.0 < self.sure <= 1.0:
+            raise UserError(f"the probability from which a search is sure must be above 0 and at most 1: {self.sure}.")
         if self.objective == "standing" and (self.planner != "halving" or self.depth):
             raise UserError(
                 "the objective 'standing' evaluates a position where a part of the game ends: search for it with the "

@@ -162,6 +162,12 @@ def bayes(words: np.ndarray) -> np.ndarray:
     return likely / likely.sum()
 
 
+def test_what_the_policy_is_sure_of_is_not_searched():
+    """The uniform prior gives every word a quarter: from 0.25 on it is sure, and guesses the first card."""
+    assert guesses(128, sure=0.26)("honest", "honest") == 1.0
+    assert guesses(128, sure=0.25)("honest", "honest") < 0.0
+
+
 def test_who_speaks_is_heard_as_bayes_says():
     search, seat = listening(4096), jnp.int32(0)
     env, words = search.lineup.env, jnp.array([(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (1, 2)])
