@@ -114,7 +114,7 @@ def read(path: Path) -> RatingScale:
     Raises:
       UserError: it cannot be read, or holds something else.
     """
-    scale: RatingScale = build(RatingScale, files.read(path), Place(f"{path} is no rating scale"))
+    scale: RatingScale = build(RatingScale, files.read(path), Place(f"the rating scale {path}"))
     names = [each.name for each in (*scale.anchors, *scale.players)]
     if scale.anchor not in [each.name for each in scale.anchors] or len(set(names)) < len(names):
         raise UserError(
