@@ -73,7 +73,7 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
         "--search-sure",
         type=command_line.real,
         metavar="P",
-        help="play the policy's likeliest action unsearched where its probability is at least P (default: search always)",
+        help="play the policy's likeliest action unsearched if its probability is at least P (default: always)",
     )
     parser.add_argument(
         "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"

@@ -59,17 +59,16 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.serve.server import Server
 
     settings = settings_of(args)
-    _make_folder(settings.folder)
-    server = Server(settings)
-    if settings.token:
-        server.guests.ready()
-    listening = _listen(settings.host, settings.port)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
-    enable_compilation_cache(settings.cache_dir)
-    with listening:
-        for game in args.game:
-            registry.options_of(game)
+    for game in args.game:
+        registry.options_of(game)
+    with _listen(settings.host, settings.port) as listening:
+        _make_folder(settings.folder)
+        server = Server(settings)
+        if settings.token:
+            server.guests.ready()
+        enable_compilation_cache(settings.cache_dir)
         make_server(server, print).run(sockets=[listening])
     return 0
 
