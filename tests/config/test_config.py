@@ -459,7 +459,7 @@ RESOLVED = {  # digest of what differs from the defaults; a changed base or defa
     "battle_dqn": "779ddf8f8205",
     "battle_speed": "2c7f7b833a56",
     "battle_zoo": "cc9b20e18bd6",
-    "beasty_bar": "3b7758ae6b2b",
+    "beasty_bar": "19168a3c4496",
     "beasty_bar_transformer": "153cc899f6d8",
     "forge": "8d47268dbcd3",
     "forge_aggro": "80ccd13f1d7b",
