@@ -30,6 +30,7 @@ from jaxrl.players.policy_agreement import count_equal_choices
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
 from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.shared.errors import UserError
+from scripts.zoo import board
 
 RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu evaluate.deals=200",
@@ -87,6 +88,7 @@ def make(name: str, checkpoint: str, note: str) -> int:
     card = file.with_suffix(".md")
     card.write_text(f"{zoo.DASHES}{head}{zoo.DASHES}\n{text}", encoding="utf-8")
     print(f"{text}\nwritten: {file}, {card}")
+    board.write()
     return 0
 
 

@@ -29,6 +29,7 @@ from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import __main__ as maker
+from scripts.zoo import board
 
 SHIPPED = zoo.names()
 SIZE = 2_000_000
@@ -60,6 +61,10 @@ def test_a_policy_is_what_its_card_says(name):
     assert told["evaluation"]["seed"] == EVALUATION_SEED
     assert told["evaluation"]["deals"] == policy.config.evaluate.deals
     assert [row["opponent"] for row in told["evaluation"]["rows"]] == opponent_names(policy.config, policy.env)
+
+
+def test_the_leaderboard_is_that_of_the_cards():
+    assert board.PAGE.read_text(encoding="utf-8") == board.text(), "python -m scripts.zoo.board writes it"
 
 
 @pytest.mark.thorough
