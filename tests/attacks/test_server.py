@@ -28,8 +28,8 @@ from jaxrl.serve import connection as connections
 from jaxrl.serve import gate as gates
 from jaxrl.serve.gate import Gate
 from jaxrl.serve.guard import COOKIE
-from tests.support.sebulba_training import wait_until
 from tests.support.serving import HIGH_CARD, Client, Person, serve_process, serving
+from tests.support.waiting import wait_until
 
 OWNER = {"Cookie": f"{COOKIE}=secret"}
 HALVES = [

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.host.env import HostEnv
 from tests.support.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.support.training import small_config
+from tests.support.waiting import wait_until
 
 
 def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:
@@ -31,14 +31,6 @@ def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any
 def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
     """A program for TicTacToe, or for another game."""
     return make_program(config, env or HostTicTacToe(opening=True))
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Waits until a condition holds, and returns whether it does; a busy machine may need long."""
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.02)
-    return condition()
 
 
 def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:

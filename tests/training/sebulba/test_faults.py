@@ -22,8 +22,9 @@ from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.trainer import Trainer
 from tests.support.killing import assert_same, kill, rows
-from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left, wait_until
+from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.support.training import assert_identical
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
 
