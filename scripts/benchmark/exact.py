@@ -1,0 +1,150 @@
+"""Exact exploitability in small games of OpenSpiel, computed by OpenSpiel: PPO beside its solvers, at equal CPU time.
+
+    python -m scripts.benchmark.exact kuhn_poker "kuhn_poker(players=3)" leduc_poker --seconds 40 --seeds 3
+
+Everything counts that a contestant spends on the CPU until its policy is there, with our compilation. A figure is
+NashConv over the number of players, in chips a game: what a player gains on average who plays a best response while the
+others do not change. NFSP and R-NaD are left out, as OpenSpiel's need PyTorch, or JAX with Haiku.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxrl
+from jaxrl import cli
+from jaxrl.text_tables import table
+from jaxrl.training.callbacks import Callback
+from jaxrl_envs.adapters import require
+
+GAMES = ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker"]
+OURS = {  # see docs/guides/exploitability.md
+    "network": {"hidden": [64, 64]},
+    "ppo": {
+        "magnet": "policy",
+        "magnet_coef": 0.2,
+        "magnet_refresh": 50,
+        "ema": 0.99,
+        "entropy_coef": 0.0,
+        "learning_rate": 3e-3,
+        "clip": 0.2,
+        "value_clip": 0.0,
+        "gae_lambda": 1.0,
+        "minibatches": 4,
+    },
+    "train": {"num_envs": 256, "num_steps": 16, "total_steps": 10**9, "evaluate_every": 0, "checkpoint_every": 10**6},
+    "evaluate": {"opponents": ["random"], "deals": 2},
+}
+
+Found = tuple[str, str, Any]  # what it is, how far it has come, its policy as pyspiel has them
+
+
+class Budget(Callback):
+    """Ends a training when the process has spent so many CPU seconds since it was made."""
+
+    def __init__(self, seconds: float):
+        """The clock starts."""
+        self.end = time.process_time() + seconds
+
+    def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
+        self.stop = time.process_time() > self.end
+
+
+def ours(name: str, game: Any, seconds: float, seed: int, overrides: Sequence[str]) -> Iterator[Found]:
+    """One training: its average parameters and its last ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = {"directory": folder, "cache_dir": "", "seed": seed, "log_level": "warning"}
+        config = OURS | {"env": {"id": f"openspiel:{name}"}, "run": run}
+        trained = jaxrl.train(config, overrides, name="exact", callbacks=[Budget(seconds)])
+        decisions = trained.update * trained.config.train.num_envs * trained.config.train.num_steps
+        for what, average in (("average", "true"), ("last", "false")):
+            found = jaxrl.load(f"{folder}/exact", [f"evaluate.average={average}"], sampled=True)
+            yield f"jaxrl, PPO with a magnet: {what} parameters", f"{decisions:,} decisions", tabulated(game, found)
+
+
+def tabulated(game: Any, found: Any) -> Any:
+    """What a loaded run plays in every information state, as a policy of pyspiel."""
+    policies = require("open_spiel.python.policy", "a table of a policy", "jaxrl[openspiel]")
+    entries, (player,) = policies.TabularPolicy(game), found.players
+    state = found.env.init(jax.random.key(0))
+
+    def odds(observation: jax.Array, mask: jax.Array) -> jax.Array:
+        asked = state.replace(observation=observation, legal_action_mask=mask)
+        return player.odds(player.params, (), asked)
+
+    seen = np.array([each.information_state_tensor(each.current_player()) for each in entries.states], np.float32)
+    mask = np.array([each.legal_actions_mask() for each in entries.states], bool)
+    probabilities = np.where(mask, jax.jit(jax.vmap(odds))(seen, mask), 0.0)
+    entries.action_probability_array[:] = probabilities / probabilities.sum(axis=1, keepdims=True)
+    return policies.python_policy_to_pyspiel_policy(entries)
+
+
+def theirs(game: Any, seconds: float) -> Iterator[Found]:
+    """OpenSpiel's solvers."""
+    spiel = require("pyspiel", "OpenSpiel's solvers", "jaxrl[openspiel]")
+    sampling, exact = spiel.ExternalSamplingMCCFRSolver(game, 0), spiel.CFRSolver(game)
+    yield "MCCFR, external sampling (C++)", repeated(sampling.run_iteration, seconds), sampling.average_policy()
+    yield "CFR (C++)", repeated(exact.evaluate_and_update_policy, seconds), exact.average_policy()
+    if game.num_players() == 2:
+        policies = require("open_spiel.python.policy", "MMD", "jaxrl[openspiel]")
+        module = require("open_spiel.python.algorithms.mmd_dilated", "MMD", "jaxrl[openspiel]")
+        descent = module.MMDDilatedEnt(game, 0.0, stepsize=1.0)
+        descent.stepsize = 1.0 / np.linalg.norm(descent.payoff_mat, 2)
+        far = repeated(descent.update_sequences, seconds)
+        average = policies.python_policy_to_pyspiel_policy(descent.get_avg_policies())
+        yield "MMD, alpha 0, average policy (Python)", far, average
+
+
+def repeated(step: Callable[[], Any], seconds: float) -> str:
+    """Repeats a step for so many CPU seconds; how often, in words."""
+    end, count = time.process_time() + seconds, 0
+    while time.process_time() < end:
+        step()
+        count += 1
+    return f"{count:,} iterations"
+
+
+def measure(name: str, seconds: float, seeds: int, overrides: Sequence[str]) -> str:
+    """The table of one game."""
+    spiel = require("pyspiel", "exact exploitability", "jaxrl[openspiel]")
+    game = spiel.load_game(name)
+    found: dict[str, tuple[str, list[float]]] = {}
+    uniform: Found = ("uniform play", "", spiel.UniformRandomPolicy(game))
+    each = [ours(name, game, seconds, seed, overrides) for seed in range(seeds)]
+    for what, far, policy in itertools.chain(*each, theirs(game, seconds), [uniform]):
+        exploitability = spiel.nash_conv(game, policy) / game.num_players()
+        found.setdefault(what, (far, []))[1].append(exploitability)
+        print(f"{name}: {what}, {far}: {exploitability:.5f}", file=sys.stderr, flush=True)
+    rows = [[what, far, ", ".join(f"{one:.4f}" for one in by_seed)] for what, (far, by_seed) in found.items()]
+    return table([name, "how far", "exploitability, each seed"], rows)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The program's options."""
+    parser = cli.Parser(prog="python -m scripts.benchmark.exact", description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*", metavar="GAME or a.b=value", help=f"default: {', '.join(GAMES)}")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of the CPU, for each seed of each contestant")
+    parser.add_argument("--seeds", type=int, default=3)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints a table for each game."""
+    overrides = [word for word in args.words if re.match(r"[\w.]+=", word)]
+    for name in [word for word in args.words if word not in overrides] or GAMES:
+        print(measure(name, args.seconds, args.seeds, overrides), end="\n\n", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(lambda: run(arguments().parse_args())))
