@@ -69,12 +69,8 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
     )
     help = "draw the move near the policy, within NATS of KL divergence (default: play the best)"
     parser.add_argument("--search-kl", type=command_line.real, metavar="NATS", help=help)
-    parser.add_argument(
-        "--search-sure",
-        type=command_line.real,
-        metavar="P",
-        help="play the policy's likeliest action unsearched if its probability is at least P (default: always)",
-    )
+    help = "play the policy's likeliest action unsearched if its probability is at least P (default: always search)"
+    parser.add_argument("--search-sure", type=command_line.real, metavar="P", help=help)
     parser.add_argument(
         "--particles", type=command_line.whole, help=f"worlds of the belief; 0: none (default: {known.particles})"
     )

@@ -50,7 +50,7 @@ Found = tuple[str, str, Any]  # what it is, how far it has come, its policy as p
 
 
 class Budget(Callback):
-    """Ends a training when the process has spent so many CPU seconds since it was made."""
+    """Ends a training when the process has spent this many CPU seconds since it was made."""
 
     def __init__(self, seconds: float):
         """The clock starts."""
@@ -106,7 +106,7 @@ def theirs(game: Any, seconds: float) -> Iterator[Found]:
 
 
 def repeated(step: Callable[[], Any], seconds: float) -> str:
-    """Repeats a step for so many CPU seconds; how often, in words."""
+    """Repeats a step for this many CPU seconds; how often, in words."""
     end, count = time.process_time() + seconds, 0
     while time.process_time() < end:
         step()

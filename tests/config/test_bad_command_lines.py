@@ -74,10 +74,10 @@ train skull_king_cpu evaluate.opponents=[searcher-x]
 train skull_king_cpu evaluate.best_by=luck
 train skull_king_cpu seats=[]
 train skull_king_cpu seats=[{learners: 9}]
-train skull_king_cpu seats=[{learners: 1, bots: [nobody]}]
+train skull_king_cpu seats=[{learners: 1, bots: [absent]}]
 train skull_king_cpu seats=[{weight: -1, learners: all}]
 train skull_king_cpu league.self_play=2
-train skull_king_cpu league.opponents=[nobody]
+train skull_king_cpu league.opponents=[absent]
 train skull_king_cpu run.seed=-1
 train skull_king_cpu run.seed=x
 train skull_king_cpu run.seeds=0
@@ -112,8 +112,8 @@ resume mine --steps 0
 resume mine --steps x
 evaluate mine@99
 evaluate mine@x
-evaluate mine --opponents nobody
-evaluate mine --opponents random,nobody
+evaluate mine --opponents absent
+evaluate mine --opponents random,absent
 evaluate mine --opponents nowhere/run
 evaluate mine --opponents zoo:nothing
 evaluate mine --opponents zoo:skull_king
@@ -128,17 +128,17 @@ evaluate mine --search 8 --search-sure 2
 evaluate mine --search 8 --search-planner maze
 evaluate mine --checkpoint 99
 evaluate mine --checkpoint oldest
-evaluate bot:nobody --config skull_king
+evaluate bot:absent --config skull_king
 evaluate zoo:nothing
 evaluate text.txt
 evaluate empty.jaxrl
 evaluate .
 evaluate mine --out nowhere/deep/file.json
 tournament mine mine
-tournament mine --anchor nobody
+tournament mine --anchor absent
 tournament bot:random --config skull_king
 tournament mine text.txt
-rate mine --anchors nobody
+rate mine --anchors absent
 rate nothing_such
 rate mine --file text.txt
 exploit mine --updates 0
@@ -150,14 +150,14 @@ distill mine --search 8
 distill mine --name mine --search 8
 imitate skull_king_cpu
 imitate skull_king_cpu --data nowhere.jsonl
-imitate skull_king_cpu --data bot:nobody
+imitate skull_king_cpu --data bot:absent
 imitate skull_king_cpu --data text.txt
 imitate skull_king_cpu --data bot:hard --games 0
 film mine --seat 9
 film mine --out film.gif
 film mine --out nowhere/film.svg
 film mine --pace 0
-film mine --opponents nobody
+film mine --opponents absent
 export mine --seed-index 3
 export mine nowhere/policy.jaxrl
 export mine --half --numpy
@@ -195,10 +195,10 @@ zoo take
 zoo get skull_king text.txt
 site text.txt
 site out --policy nothing
-play bot:nobody --config skull_king
+play bot:absent --config skull_king
 play mine --seat 9
 play mine --seat x
-play mine --opponents nobody
+play mine --opponents absent
 serve --port 99999999
 serve --port x
 serve --host 999.999.1.1
@@ -230,8 +230,8 @@ train skull_king_cpu env.id=foo:bar
 resume mine env.id=skull_king
 resume mine network.hidden=[9]
 resume mine train.algorithm=dqn
-evaluate mine --search 8 --search-model nobody
-evaluate mine --search 8 --search-model bot:nobody
+evaluate mine --search 8 --search-model absent
+evaluate mine --search 8 --search-model bot:absent
 evaluate mine --search 8 --search-belief learned
 evaluate mine --search 8 --search-objective standing
 """
