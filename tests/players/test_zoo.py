@@ -113,6 +113,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setattr(zoo, "FOLDER", place)
+        patch.setattr(board, "PAGE", place / "leaderboard.md")
         patch.setattr(maker, "RECIPES", {"tiny": f"--config {place / 'tiny.yaml'}"})
         patch.setattr(maker, "RATED", 4)
         assert maker.main(["tiny", "--note", "small"]) == 0
