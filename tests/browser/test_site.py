@@ -47,7 +47,7 @@ def page(request, browser, address):
     page.on("request", lambda asked: asked.url.startswith(address) or said.append(asked.url))
     page.goto(address)
     yield page
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")  # once no card is under way any more
     context.close()
     assert said == []
 
