@@ -168,6 +168,7 @@ def test_the_battle_by_keyboard(client, new_page):
     assert play([page], by_arrows) > 10
 
 
+@pytest.mark.thorough  # a battle in a browser takes minutes
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_the_battle_is_played_on_its_map(client, new_page, size):
     """A click on a place moves the unit that is asked, one on an enemy shoots at it; Hint and Undo stay in view."""
