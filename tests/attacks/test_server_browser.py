@@ -125,7 +125,7 @@ def wait(page, words):
 
 
 def test_a_hostile_game_is_played_and_kept(client, new_page, place):
-    page = new_page("/")
+    page = new_page(f"/?game={GAME}")
     wait(page, "A game")
     wait(page, "cannot be read")
     wait(page, IMAGE)
@@ -152,12 +152,14 @@ def test_a_hostile_game_is_played_and_kept(client, new_page, place):
     nothing_ran(page)
     wait(look, "The game is over.")
     nothing_ran(look)
-    page.click("text=Keep the replay")
-    wait(page, "kept among the replays")
+    page.click("text=Watch the replay")
+    page.wait_for_url("**/replays/view?file=*")
+    nothing_ran(page)
     replays = new_page("/replays")
     wait(replays, ".replay")
     nothing_ran(replays)
     (file,) = (place / "replays").glob("*.replay")
+    assert page.url.endswith(quote(f"1/{file.name}", safe=""))
     view = new_page(f"/replays/view?file=1/{file.name}")
     wait(view, IMAGE)
     view.wait_for_selector("#stage [data-frame], #stage img, #stage pre")

@@ -144,8 +144,8 @@ def test_without_a_run_the_scale_is_printed(scale_file, capsys):
         ({"version": "2"}, "is of version 2 of tests.support.ladder_game:Ladder, not 1"),
         ({"options": {"stake": 3}}, "with stake 3, not 1"),
         ({"anchor": "absent"}, "its anchor is not among the anchors"),
-        ({"deals": "many"}, ": deals must be a whole number"),
-        ({"anchors": None}, ": anchors must be a list"),
+        ({"deals": "many"}, f"the rating scale {FILE}: deals must be a whole number"),
+        ({"anchors": None}, f"the rating scale {FILE}: anchors must be a list"),
         ({"anchors": [{"name": "random"}]}, "lacks rating"),
         ({"anchors": 2 * [{"name": "random"} | dict.fromkeys(["rating", "half_width_95"], 0.0)
                           | {"games": 1, "code": "1", "date": "x"}]}, "a name stands there twice"),
