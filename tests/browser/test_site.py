@@ -47,7 +47,10 @@ def page(request, browser, address):
     page.on("request", lambda asked: asked.url.startswith(address) or said.append(asked.url))
     page.goto(address)
     yield page
-    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")  # once no card is under way any more
+    page.evaluate(
+        "Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => 0)"
+    )  # no card flies
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
     context.close()
     assert said == []
 
