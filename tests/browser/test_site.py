@@ -47,9 +47,6 @@ def page(request, browser, address):
     page.on("request", lambda asked: asked.url.startswith(address) or said.append(asked.url))
     page.goto(address)
     yield page
-    page.evaluate(
-        "Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => 0)"
-    )  # no card flies
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
     context.close()
     assert said == []

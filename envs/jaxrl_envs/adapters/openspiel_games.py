@@ -2,8 +2,8 @@
 ``make("openspiel:leduc_poker(players=3)")``, rules in C++, stepped by actor threads.
 
 Chance is drawn from the game's own stream, and a saved state is what chance drew and the actions: loading plays them
-again. Simultaneous games ask their seats one after the other (OpenSpiel's turn-based form), unseen by the others. A
-game of one's own, registered with pyspiel, is a class:
+again. Simultaneous games ask their seats one after the other (OpenSpiel's turn-based form), unseen by the others. Your
+own game, registered with pyspiel, is a class:
 
     class Mine(HostEnv):  # jaxrl train env.id=my_module:Mine
         id, version = "mine", "1"
