@@ -153,8 +153,15 @@ def test_a_full_trick_of_skull_king_stays_for_a_moment(client, new_page):
 def test_beasty_bar_by_clicks_on_a_phone(client, new_page):
     page = new_page((390, 844))
     sit_down(page, client, "beasty_bar", ["bot:heuristic"])
-    play([page], by_click)
+    moved = []
+
+    def act(page):
+        by_click(page)
+        moved.extend(page.query_selector_all(".board .moving"))
+
+    play([page], act)
     told = [line.inner_text() for line in page.query_selector_all(".story li")]
+    assert moved, "a card that is played moves from the hand to the queue"
     mine = [line.startswith("You play") for line in told if line.startswith(("You play", "Heuristic bot plays"))]
     assert 21 <= len(mine) <= 24, "a game ends after a turn that leaves fewer than five cards (specification, 6)"
     assert all(before != after for before, after in zip(mine, mine[1:], strict=False)), "the seats take turns"

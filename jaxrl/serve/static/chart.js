@@ -33,8 +33,8 @@ function smoothed(values, weight) {
 }
 
 export class Chart {
-  /** `stacked`: the series are shares, one upon the other. */
-  constructor(title, { stacked = false, link = null } = {}) {
+  /** `stacked`: the series are shares, one upon the other; `tag`: the name of the figure in TensorBoard. */
+  constructor(title, { stacked = false, link = null, tag = "" } = {}) {
     this.stacked = stacked;
     this.series = [];
     this.smooth = 0;
@@ -43,7 +43,8 @@ export class Chart {
     this.legend = make("div", { class: "legend" });
     this.readout = make("output", { class: "readout dim" });
     this.element = make("figure", { class: "panel figure" },
-      make("figcaption", {}, link ? make("a", { href: link }, title) : title, this.readout), this.svg, this.legend);
+      make("figcaption", {}, link ? make("a", { href: link }, title) : make("strong", {}, title),
+        tag && make("small", { class: "dim tag" }, tag), this.readout), this.svg, this.legend);
     this.svg.addEventListener("pointermove", (event) => this.point(event.clientX));
     this.svg.addEventListener("pointerleave", () => this.at(null));
     this.svg.addEventListener("keydown", (event) => {

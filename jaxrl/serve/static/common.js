@@ -37,7 +37,7 @@ function reword(line, words) {
   const before = line.textContent, after = words(before), size = +line.getAttribute("font-size");
   if (after === before) return;
   line.textContent = after;
-  const most = Math.max(10, before.length + 3);
+  const most = Math.max(9, before.length + 3);
   if (size && before.length < 20 && after.length > most) line.setAttribute("font-size", size * Math.max(0.6, most / after.length));
 }
 

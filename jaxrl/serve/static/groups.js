@@ -12,7 +12,19 @@ const GROUPS = [
   ["Updates", (tag) => tag.startsWith("train/")],
   ["Games", (tag) => tag.startsWith("rollout/")],
 ];
-const MAIN = ["rollout/ep_rew_mean", "eval/mean_win_rate", "train/explained_variance", "train/entropy_loss", "time/fps", "rollout/ep_len_mean"];
+const MAIN = ["eval/mean_win_rate", "rollout/ep_rew_mean", "train/explained_variance", "train/entropy_loss", "time/fps", "rollout/ep_len_mean"];
+const WORDS = { // titles of charts; of the other tags the part behind the slash
+  "eval/mean_win_rate": "Win rate in evaluations",
+  "rollout/ep_rew_mean": "Return of a game",
+  "rollout/ep_len_mean": "Length of a game, decisions",
+  "train/explained_variance": "How well values are foretold (explained variance)",
+  "train/entropy_loss": "Certainty of the policy (negative entropy)",
+  "train/approx_kl": "Change of the policy in an update (KL divergence)",
+  "train/clip_fraction": "Share of clipped decisions",
+  "train/learning_rate": "Learning rate",
+  "train/value_loss": "Error of the values",
+  "time/fps": "Speed, steps a second",
+};
 const LEFT_OUT = ["time/iterations", "time/total_timesteps", "time/time_elapsed"];
 
 /** Several tags in one chart: [title, pattern whose group names the series, whether they are shares of one]. */
@@ -25,6 +37,12 @@ const TOGETHER = [
   ["Win rates in evaluations", /^eval\/(.+)\/win_rate$/, false],
 ];
 export const CLEAR = 8; // series that one chart shows
+
+/** "train/value_loss" -> "Value loss". */
+function inWords(tag) {
+  const words = tag.slice(tag.indexOf("/") + 1).replace(/^stat_/, "").replace(/[_/]/g, " ");
+  return words[0].toUpperCase() + words.slice(1);
+}
 
 /** {group: [{title, tags: {name: tag}, stacked}]} of the tags of a run. */
 export function grouped(tags) {
@@ -39,7 +57,7 @@ export function grouped(tags) {
   }
   for (const tag of [...MAIN, ...tags]) {
     if (!rest.delete(tag)) continue;
-    found.get(groupOf(tag)).push({ title: tag, stacked: false, tags: { [tag]: tag } });
+    found.get(groupOf(tag)).push({ title: WORDS[tag] || inWords(tag), stacked: false, tags: { [tag]: tag } });
   }
   return [...found].filter(([, charts]) => charts.length);
 }

@@ -56,8 +56,9 @@ function sections() {
   at("curves").replaceChildren(...grouped(run.tags).map(([group, wanted]) => {
     const grid = make("div", { class: "charts" });
     for (const { title, tags, stacked } of wanted) {
-      const chart = new Chart(title, { stacked });
-      charts.set(title, { chart, tags, group });
+      const [tag, ...others] = Object.values(tags);
+      const chart = new Chart(title, { stacked, tag: others.length ? "" : tag });
+      charts.set(`${group} ${title} ${tag}`, { chart, tags, group });
       grid.append(chart.element);
     }
     const details = make("details", { "data-group": group, toggle: () => details.open && refresh(group) },

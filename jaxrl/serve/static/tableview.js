@@ -125,7 +125,38 @@ export class TableView {
     this.overlay = document.createElementNS(SVG, "svg");
     this.overlay.setAttribute("viewBox", svg.getAttribute("viewBox"));
     this.overlay.setAttribute("class", "overlay");
+    const before = this.places();
     this.board.replaceChildren(make("div", { class: "sheet" }, svg, this.overlay));
+    this.move(before, svg);
+  }
+
+  /** Where the cards of the drawing lie, in pixels of the board, by name. */
+  places() {
+    const { left, top } = this.board.getBoundingClientRect();
+    return new Map([...this.board.querySelectorAll("[data-card]")].map((card) => {
+      const box = card.getBoundingClientRect();
+      return [card.dataset.card, [box.left - left + box.width / 2, box.top - top + box.height / 2]];
+    }));
+  }
+
+  /** Lets cards that lay elsewhere in the drawing before move to their places, and new ones appear (style.css). */
+  move(before, svg) {
+    if (!before.size || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const after = this.places(), scale = svg.viewBox.baseVal.width / svg.clientWidth;
+    const moved = [];
+    for (const card of svg.querySelectorAll("[data-card]")) {
+      const from = before.get(card.dataset.card), to = after.get(card.dataset.card);
+      if (!from) card.classList.add("new");
+      else if (Math.hypot(from[0] - to[0], from[1] - to[1]) > 4) {
+        card.style.translate = `${(from[0] - to[0]) * scale}px ${(from[1] - to[1]) * scale}px`;
+        moved.push(card);
+      }
+    }
+    svg.getBoundingClientRect(); // so that the browser has seen them where they were
+    for (const card of moved) {
+      card.classList.add("moving");
+      card.style.translate = "0 0";
+    }
   }
 
   /** Shows what a step has settled for a moment, after what is held already: of several that wait the newest. */

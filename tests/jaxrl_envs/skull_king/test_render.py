@@ -51,11 +51,12 @@ def test_other_hands_are_hidden_from_a_seat_and_shown_without_a_seat(game):
     playing = [state for state in states if int(state.game.phase) == rules.PLAY]
     for state in playing[:4]:
         text, everything = env.render(state, seat=0), env.render(state)
+        drawn = [env.render_svg(state, seat) for seat in (None, 0)]
         own, *others = [seat.hand for seat in look(env, state).seats]
         assert all(c.card_name(card) in text for card in own)
         for card in (card for hand in others for card in hand if card < 56):
             name = re.compile(rf"\b{c.card_name(card)}\b")
-            assert name.search(everything)
+            assert name.search(everything) and [f'data-card="{card}"' in each for each in drawn] == [True, False]
             in_sight = [*own, *(play for _, play in look(env, state, 0).plays), *look(env, state, 0).out]
             assert not name.search(text) or card in in_sight
 

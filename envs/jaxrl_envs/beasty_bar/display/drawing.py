@@ -284,7 +284,7 @@ def draw_card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float 
     species = code % c.SPECIES
     width, height = CARD
     parts = [
-        f'<g transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f}) scale({scale})">',
+        f'<g data-card="{code}" transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f}) scale({scale})">',
         _rect(-width / 2 + 3, -height / 2 + 5, width, height, 12, "#000", 'opacity="0.35"'),
         _rect(-width / 2, -height / 2, width, height, 12, paper, f'stroke="{ink}" stroke-width="4"'),
         f'<circle cx="-34" cy="-54" r="13.5" fill="{ink}"/>',

@@ -16,9 +16,6 @@ def picture() -> str:
     parts = [
         f"<defs>{svg.gradient('felt', '#2f7478', '#174347', radial=True)}</defs>",
         svg.rect(0, 0, 304, 170, 0, "url(#felt)"),
-        *(
-            f'<g transform="translate({x},{y}) rotate({tilt}) scale(1.2)">{draw_card(play, 0, 0)}</g>'
-            for play, x, y, tilt in fan
-        ),
+        *(draw_card(play, x, y, tilt=tilt, scale=1.2) for play, x, y, tilt in fan),
     ]
     return svg.document(304, 170, parts)

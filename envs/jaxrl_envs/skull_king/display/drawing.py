@@ -16,7 +16,9 @@ WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)
 CARD = (66, 94)
 PANEL = (168, 84)
-RAISED, RESTING = 660, 678  # the middle of cards in the hand in front
+OPEN, OPEN_ROW = (31, 34), 5  # place of a small card of an open hand; cards in a row
+RAISED, RESTING = 664, 677  # the middle of cards in the hand in front
+FRONT, PLAYED = 1.3, 1.2  # scale of cards in the hand in front, and of those of a trick, where seats leave the room
 GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
 _text = partial(svg.text, fixed=True)
 
@@ -32,7 +34,8 @@ def draw(table: SkullKingPosition) -> str:
         angle = math.tau * (0.25 + ((number - first) % len(table.seats)) / len(table.seats))
         x, y = _on_ellipse(angle, 236, 118)
         tilt = 7 * math.sin(2.4 * number + table.tricks)
-        parts.append(draw_card(play, x, y, tilt=tilt, glow=number == table.winner))
+        scale = PLAYED if len(table.seats) <= 6 else 1.0
+        parts.append(draw_card(play, x, y, tilt=tilt, scale=scale, glow=number == table.winner))
     parts += [_middle(table), _hand(table, first)]
     return svg.document(WIDTH, HEIGHT, parts)
 
@@ -63,6 +66,8 @@ def _background() -> str:
 def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float, y: float, main: bool) -> str:
     """Name, score, bid and tricks won of a seat, and the cards in its hand (drawn large elsewhere for the main one)."""
     width, height = PANEL[0], 60 if main and not seat.notes else PANEL[1]
+    if not main and seat.hand is not None:
+        height = 58 + OPEN[1] * max(1, -(-len(seat.hand) // OPEN_ROW))
     acting = number == table.actor
     left, top = min(max(x - width / 2, 6), WIDTH - width - 6), max(y - height / 2, 6)
     middle = left + width / 2
@@ -79,7 +84,7 @@ def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float,
     if number == table.leader and table.phase in (rules.BID, rules.PLAY):
         remarks.append("leads")
     parts.append(_text(left + width - 13, top + 47, ", ".join(remarks), 12, DIM, 'text-anchor="end"'))
-    parts.append(_small_hand(seat, middle, top + 68) if not main else _notes(seat, middle, top + 70))
+    parts.append(_other_hand(seat, middle, top + 68) if not main else _notes(seat, middle, top + 70))
     return "".join(parts)
 
 
@@ -102,14 +107,17 @@ def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
     return "".join(parts) + count
 
 
-def _small_hand(seat: SkullKingSeat, x: float, y: float) -> str:
-    """The hand of a seat that is not in front: backs, or coloured chips with numbers if it is face up."""
+def _other_hand(seat: SkullKingSeat, x: float, y: float) -> str:
+    """The hand of a seat that is not in front: backs, or small cards if it is face up."""
     if seat.hand is None:
         start = x - 5.5 * (seat.hand_size - 1)
         return "".join(_back(start + 11 * i, y) for i in range(seat.hand_size))
-    step = min(16.5, 148 / max(len(seat.hand), 1))
-    start = x - step / 2 * (len(seat.hand) - 1)
-    return "".join(_chip(card, start + step * i, y) for i, card in enumerate(seat.hand))
+    width, height = OPEN
+    start, top = x - width * (min(len(seat.hand), OPEN_ROW) - 1) / 2, y - 10 + height / 2 - 6
+    return "".join(
+        _small_card(card, start + width * (i % OPEN_ROW), top + height * (i // OPEN_ROW))
+        for i, card in enumerate(seat.hand)
+    )
 
 
 def _back(x: float, y: float) -> str:
@@ -119,12 +127,16 @@ def _back(x: float, y: float) -> str:
     )
 
 
-def _chip(card: int, x: float, y: float) -> str:
+def _small_card(card: int, x: float, y: float) -> str:
+    """A card of an open hand: its number, or its picture."""
     style = style_of(card)
-    label = str(card % 14 + 1) if card < 56 else c.card_name(card)[0]
+    if card < 56:
+        face = _text(0, 7, str(card % 14 + 1), 20, style.ink, 'font-weight="bold"')
+    else:
+        face = f'<g transform="scale(0.8)">{style.picture.replace("INK", style.ink).replace("PAPER", style.paper)}</g>'
     return (
-        f'<rect x="{x - 7:.1f}" y="{y - 10:.1f}" width="14" height="20" rx="2.5" fill="{style.paper}" '
-        f'stroke="{style.ink}" stroke-width="1.3"/>' + _text(x, y + 4, label, 10.5, style.ink, 'font-weight="bold"')
+        f'<g data-card="{card}" transform="translate({x:.1f},{y:.1f})"><rect x="-14.5" y="-15.5" width="29" '
+        f'height="31" rx="4" fill="{style.paper}" stroke="{style.ink}" stroke-width="2"/>{face}</g>'
     )
 
 
@@ -135,14 +147,17 @@ def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
 # ---- cards ----------------------------------------------------------------------------------------------------------
 
 
-def draw_card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = False, dim: bool = False) -> str:
+def draw_card(
+    play: int, x: float, y: float, *, tilt: float = 0.0, scale: float = 1.0, glow: bool = False, dim: bool = False
+) -> str:
     """One card around (x, y)."""
     width, height = CARD
     style = style_of(play)
     picture = style.picture.replace("INK", style.ink).replace("PAPER", style.paper)
     glowing = f'<rect x="-38" y="-52" width="76" height="104" rx="12" fill="{GOLD}" opacity="0.9"/>' if glow else ""
+    card = c.TIGRESS if play == c.TIGRESS_PIRATE else play
     parts = [
-        f'<g transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f})">{glowing}',
+        f'<g data-card="{card}" transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f}) scale({scale})">{glowing}',
         f'<rect x="{-width / 2 + 2}" y="{-height / 2 + 4}" width="{width}" height="{height}" rx="8" fill="#000" '
         'opacity="0.3"/>',
         f'<rect x="{-width / 2}" y="{-height / 2}" width="{width}" height="{height}" rx="8" fill="{style.paper}" '
@@ -174,20 +189,20 @@ def _hand(table: SkullKingPosition, seat: int) -> str:
     parts = []
     for card, x in _places(table.seats[seat].hand or ()):
         raised = asked and card in table.legal
-        parts.append(draw_card(card, x, RAISED if raised else RESTING, dim=asked and not raised))
+        parts.append(draw_card(card, x, RAISED if raised else RESTING, scale=FRONT, dim=asked and not raised))
     return "".join(parts)
 
 
 def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
     """The cards of the hand in front with the middle of each."""
-    step = min(80.0, 880 / max(len(cards), 1))
+    step = min(104.0, 880 / max(len(cards), 1))
     start = WIDTH / 2 - step / 2 * (len(cards) - 1)
     return [(card, start + step * i) for i, card in enumerate(cards)]
 
 
 def click_areas(table: SkullKingPosition, seat: int) -> list[ClickArea]:
     """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
-    width, height = CARD
+    width, height = FRONT * CARD[0], FRONT * CARD[1]
     found = []
     for card, x in _places(table.seats[seat].hand or ()):
         if card in table.legal:
