@@ -14,17 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxrl
 from jaxrl import cli, zoo
 from jaxrl.config import from_dict
 from jaxrl.players.export import load_policy
 from jaxrl.serve.site.build import build
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.skull_king import browser
 from tests.players.test_standalone import NETWORKS, untrained
-from tests.support.paths import ROOT
+from tests.support.paths import GOLDEN, ROOT
 
 NODE = shutil.which("node")
-GAMES = ROOT / "tests" / "golden" / "beasty_bar" / "games.jsonl.gz"
+GAMES = GOLDEN / "beasty_bar" / "games.jsonl.gz"
 COMPARED = 45  # games, a thousand states
+ROUNDS = GOLDEN / "skull_king"
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no node on this machine: JavaScript cannot be compared")
 
 
@@ -32,6 +35,13 @@ needs_node = pytest.mark.skipif(NODE is None, reason="there is no node on this m
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "page"
     assert cli.main(["site", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def skull_king(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "page"
+    assert cli.main(["site", str(folder), "--policy", "zoo:skull_king"]) == 0
     return folder
 
 
@@ -47,8 +57,8 @@ def run_node(script, site, tmp_path, lines):
     return done.stdout.splitlines()
 
 
-def recorded():
-    with gzip.open(GAMES, "rt") as lines:
+def recorded(file=GAMES):
+    with gzip.open(file, "rt") as lines:
         yield from (line.strip() for line in lines)
 
 
@@ -96,6 +106,60 @@ def test_features_and_network_are_those_of_the_policy(site, tmp_path):
     assert compared >= 1000
 
 
+@needs_node
+@pytest.mark.thorough
+def test_the_rules_replay_every_recorded_game_and_trick_of_skull_king(skull_king, tmp_path):
+    """At every number of players and with every switch."""
+    lines = [*recorded(ROUNDS / "games.jsonl.gz"), *recorded(ROUNDS / "tricks.jsonl.gz")]
+    found = run_node("replay_skull_king.mjs", skull_king, tmp_path, lines)
+    assert found == ["800 games, 248061 decisions, 19390 tricks"]
+    games = [json.loads(lines[0]) for _ in range(3)]
+    games[0]["rounds"][3]["tricks"][1]["win"] ^= 1
+    games[1]["rounds"][5]["scores"][2] += 10
+    games[2]["rounds"][7]["dec"][20][2].append(99)  # the comparison compares
+    assert len(run_node("replay_skull_king.mjs", skull_king, tmp_path / "again", map(json.dumps, games))) == 4
+
+
+@needs_node
+@pytest.mark.thorough
+def test_features_and_network_of_skull_king_are_those_of_the_policy(skull_king, tmp_path):
+    policy = load_policy(zoo.policy_file("skull_king"))
+    env, network = policy.env, policy._algorithm.network
+    own = {"n": 4, "expansion": 1, "abilities": 1}
+    games = (json.loads(line) for line in recorded(ROUNDS / "games.jsonl.gz"))
+    chosen = [game for game in games if own.items() <= game.items()][:4]
+    whole = type(env)()  # the policy was trained on single rounds
+
+    @jax.jit
+    def look(state):
+        words, _ = env.canonical(state.observation)
+        features = network.encode(state.observation)
+        _, logits, value = network.apply(policy.player().params, (), features, state.legal_action_mask)
+        return env.features(words), logits, value
+
+    begin, step = jax.jit(whole.init_from_decks), jax.jit(whole.step)
+    setup = {"players": 4, "expansion": True, "abilities": True}
+    asked = [
+        {"setup": setup, "decks": game["decks"], "first": game["first"],
+         "actions": [decision[3] for entry in game["rounds"] for decision in entry["dec"]]}
+        for game in chosen
+    ]  # fmt: skip
+    answers = run_node("check_skull_king.mjs", skull_king, tmp_path, map(json.dumps, asked))
+    compared, phases = 0, set()
+    for game, answer in zip(asked, answers, strict=True):
+        state = begin(jnp.asarray(game["decks"], jnp.int32), jnp.int32(game["first"]))
+        for action, found in zip(game["actions"], json.loads(answer), strict=True):
+            features, logits, value = map(np.asarray, look(state))
+            assert found["legal"] == np.flatnonzero(state.legal_action_mask).tolist()
+            np.testing.assert_allclose(found["features"], features, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["logits"], logits[found["legal"]], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["value"], value, rtol=1e-5, atol=1e-5)
+            assert found["secret"]
+            phases.add(int(state.game.phase))
+            state, compared = step(state, jnp.int32(action), jax.random.key(0)), compared + 1
+    assert compared >= 1000 and phases == set(range(6))
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     assert {path.name for path in site.iterdir()} >= {"index.html", "page.js", "rules.js", "network.js", "policy.bin"}
     for path in site.iterdir():
@@ -116,12 +180,18 @@ def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
         ([str(tmp_path / "mine")], "is no page of"),
         ([str(tmp_path / "file")], "is no page of"),
         ([str(tmp_path / "file" / "in")], "cannot make"),
-        ([str(tmp_path / "new"), "--policy", "zoo:skull_king"], "has no page that needs no server"),
+        ([str(tmp_path / "new"), "--policy", "zoo:battle"], "has no page that needs no server"),
         ([str(tmp_path / "new"), "--policy", "zoo:beasty"], "did you mean 'beasty_bar'?"),
     ):
         assert cli.main(["site", *words]) == 2
         assert said in capsys.readouterr().err
     assert (tmp_path / "mine" / "index.html").read_text() == "mine" and not (tmp_path / "new").exists()
+
+
+def test_a_table_that_the_page_does_not_show_is_refused():
+    assert "page.js" in browser.files(jaxrl.make("skull_king", players=6))
+    with pytest.raises(UserError, match=r"^the page of skull_king shows tables without env.history"):
+        browser.files(jaxrl.make("skull_king", history=True))
 
 
 def test_a_network_that_the_page_cannot_compute_is_refused(tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import string
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +18,7 @@ from jaxrl_envs.shared.errors import UserError
 PAGE = "browser"  # the module of a game that has the files of its page
 NETWORK = "policy.bin"
 _OURS = Path(__file__).resolve().parent
+_SHARED = ("network.js", "table.js", "table.css")
 
 
 def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
@@ -29,36 +33,46 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
       The files.
 
     Raises:
-      UserError: the game has no page, the page cannot compute the network, or the folder holds something else or cannot
-        be written.
+      UserError: the game has no page, or none for this table, the page cannot compute the network, or the folder holds
+        something else or cannot be written.
     """
     page = registry.find_module(policy.config.env.id, PAGE)
     if page is None:
         known = ", ".join(registry.games_with(PAGE))
         raise UserError(f"{policy.config.env.id} has no page that needs no server; these games have one: {known}.")
-    network = _network(layers_of(policy), name)
+    found = page.files(policy.env)
+    network = _network(layers_of(policy), name, policy.config.env.options)
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / NETWORK).is_file())):
         raise UserError(f"{folder} exists and is no page of `jaxrl site`: name a new folder, or an empty one.")
     static = _OURS.parent / "static"
-    beside = (static / "style.css", static / "icon.svg", _OURS / "network.js")
+    beside = (static / "style.css", static / "icon.svg", *(_OURS / name for name in _SHARED))
     shared = {path.name: path.read_bytes() for path in beside}
+    index = _index(page.TITLE, found.pop("scene.html").decode(), policy.env.how_to_play)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot make {folder}: {error.strerror}; name another folder.") from error
-    contents = shared | page.files() | {NETWORK: network}
+    contents = shared | found | {"index.html": index, NETWORK: network}
     for file, data in contents.items():
         put(folder / file, data)
     return [folder / file for file in contents]
 
 
-def _network(layers: Layers, name: str) -> bytes:
+def _index(title: str, scene: str, rules: str) -> bytes:
+    """The page with the table of a game and its rules."""
+    parts = (html.escape(" ".join(part.split())) for part in rules.strip().split("\n\n"))
+    template = string.Template((_OURS / "index.html").read_text(encoding="utf-8"))
+    text = "\n".join(f"<p>{part}</p>" for part in parts)
+    return template.substitute(title=html.escape(title), scene=scene.rstrip(), rules=text).encode()
+
+
+def _network(layers: Layers, name: str, options: dict[str, Any]) -> bytes:
     """The file that `network.js` reads: u32 length of a JSON text, the text, zeros up to a multiple of four bytes, then
     the f32 arrays, little-endian. Raises UserError if `network.js` does not compute such a network."""
     if layers.settings["cell"] or layers.settings["layer_norm"]:
         raise UserError("the page computes dense networks without layer normalisation and without a memory.")
     shapes = {key: list(leaf.shape) for key, leaf in layers.weights.items()}
-    text = json.dumps(layers.settings | {"policy": name, "shapes": shapes}).encode()
+    text = json.dumps(layers.settings | {"policy": name, "options": options, "shapes": shapes}).encode()
     text += b" " * (-len(text) % 4)
     arrays = [np.asarray(leaf, "<f4").tobytes() for leaf in layers.weights.values()]
     return b"".join([len(text).to_bytes(4, "little"), text, *arrays])

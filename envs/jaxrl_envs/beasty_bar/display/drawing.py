@@ -42,13 +42,10 @@ def draw(table: BeastyBarPosition) -> str:
 
 
 def card_sprites() -> str:
-    """An SVG document without a picture of its own: every card around the origin as `card-CODE`, and both backs as
-    `back-SEAT`, for pages that place cards themselves."""
-    look = f'font-family="{svg.FONT}" text-anchor="middle"'
-    shapes = [(f"card-{code}", draw_card(code, 0, 0)) for code in range(2 * c.SPECIES)]
-    shapes += [(f"back-{seat}", _back(seat, 0, 0, 1.0)) for seat in range(2)]
-    groups = "".join(f'<g id="{name}" {look}>{shape}</g>' for name, shape in shapes)
-    return f'<svg xmlns="http://www.w3.org/2000/svg"><defs>{groups}</defs></svg>'
+    """Every card as `card-CODE`, and both backs as `back-SEAT`."""
+    shapes = {f"card-{code}": draw_card(code, 0, 0) for code in range(2 * c.SPECIES)}
+    shapes |= {f"back-{seat}": _back(seat, 0, 0, 1.0) for seat in range(2)}
+    return svg.sprites(shapes, -54, -74, 108, 150)
 
 
 # ---- the place ------------------------------------------------------------------------------------------------------

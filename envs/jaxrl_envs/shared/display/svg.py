@@ -5,6 +5,7 @@ Coordinates have a tenth of a unit, written as short as can be, or always in ful
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
@@ -17,6 +18,16 @@ def document(width: float, height: float, parts: Iterable[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" '
         f'font-family="{FONT}" text-anchor="middle">{"".join(parts)}</svg>'
     )
+
+
+def sprites(shapes: dict[str, str], left: float, top: float, width: float, height: float) -> str:
+    """A document without a picture of its own for pages that place cards themselves: shapes around the origin by id;
+    its `viewBox` is the part of the plane that each of them fills."""
+    look = f'font-family="{FONT}" text-anchor="middle"'
+    groups = "".join(f'<g id="{name}" {look}>{shape}</g>' for name, shape in shapes.items())
+    groups = re.sub(r' data-card="\d+"', "", groups)  # they are pictures, no cards of a table
+    view = " ".join(map(number, (left, top, width, height)))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}"><defs>{groups}</defs></svg>'
 
 
 def number(value: float, *, fixed: bool = False) -> str:

@@ -183,6 +183,17 @@ def draw_card(
     return "".join(parts) + "</g>"
 
 
+def card_sprites() -> str:
+    """Every play as `card-PLAY`, and the back as `back`."""
+    width, height = CARD
+    back = (
+        f'<rect x="{-width / 2}" y="{-height / 2}" width="{width}" height="{height}" rx="8" fill="#7c1f2b" '
+        f'stroke="{PALE}" stroke-width="4"/><path d="M0,-26 l15,26 l-15,26 l-15,-26 Z" fill="{GOLD}" opacity="0.8"/>'
+    )
+    shapes = {f"card-{play}": draw_card(play, 0, 0) for play in range(c.NUM_PLAYS)} | {"back": back}
+    return svg.sprites(shapes, -width / 2 - 2, -height / 2 - 2, width + 4, height + 6)
+
+
 def _hand(table: SkullKingPosition, seat: int) -> str:
     """The hand in front; the cards that may be played now are raised, the others darkened."""
     asked = bool(table.legal) and table.actor == seat
