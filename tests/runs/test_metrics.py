@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from jaxrl import cli
 from jaxrl.runs import metric_log, metrics, stopwatch
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import (
@@ -33,6 +34,7 @@ from jaxrl.runs.metric_log import (
 )
 from jaxrl.runs.stopwatch import CompileClock
 from jaxrl.training import health
+from jaxrl_envs.shared.errors import UserError
 
 
 def events(folder) -> list[Event]:
@@ -177,6 +179,28 @@ def seen(written: str) -> list[str]:
         elif part[0] not in "\x1b\r":
             lines[-1] += part
     return [line.rstrip() for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("words", "slow", "said"),
+    [
+        (["evaluate", "zoo:beasty_bar"], "jaxrl.matches.evaluate_policy.find_player", "reading zoo:beasty_bar"),
+        (["tournament", "zoo:beasty_bar", "random"], "jaxrl.players.find.find_players", "reading the players"),
+        (["plan", "--config", "beasty_bar"], "jaxrl.diagnose.estimates.estimate.first_stage", "starting jax"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_terminal_shows_what_a_command_does_before_anything_is_compiled(words, slow, said, monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr("jaxrl.runs.logs.console.console", lambda: screen)
+
+    def stop(*_, **__):
+        assert said in screen.file.getvalue()
+        raise UserError("far enough.")
+
+    monkeypatch.setattr(slow, stop)
+    assert cli.main(words) == 2
+    assert said in screen.file.getvalue()
 
 
 def test_a_metric_that_begins_or_ends_within_a_window():

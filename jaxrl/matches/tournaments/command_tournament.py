@@ -42,11 +42,15 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl tournament`."""
-    from jaxrl.matches.tournaments.round_robin_report import report_round_robin
-    from jaxrl.players.find import find_players
+    from jaxrl.runs.logs.console import waiting  # first, because the others take a second
 
+    with waiting("reading the players, whose game is compiled first ...", again=True):
+        from jaxrl.matches.tournaments.round_robin_report import report_round_robin
+        from jaxrl.players.find import find_players
+
+        players = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
     agrees = report_round_robin(
-        find_players(args.players, args.config, sampled=args.sampled, allow=args.allow),
+        players,
         deals=args.deals,
         seed=args.seed,
         self_pairs=args.self_pairs,
