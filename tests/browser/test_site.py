@@ -141,7 +141,6 @@ def test_a_game_of_skull_king_is_played_to_its_end(browser, skull_king_address, 
 def test_a_full_trick_lies_for_a_moment_and_a_card_is_taken_back(browser, skull_king_address):
     with opened(browser, skull_king_address, 1280, 800, "light") as page:
         page.wait_for_selector(ASKED)
-        page.select_option("#pace", "200")  # with its movements
         page.keyboard.press("1")
         page.wait_for_selector("#hand .card:enabled")
         card = page.get_attribute("#hand .card:enabled", "data-card")
@@ -150,7 +149,7 @@ def test_a_full_trick_lies_for_a_moment_and_a_card_is_taken_back(browser, skull_
         page.click("#hand .card:enabled")
         if page.query_selector("#hand .chosen"):  # the Tigress
             page.click(".action >> nth=0")
-        page.wait_for_function("document.querySelectorAll('#trick figure').length === 4")
+        page.wait_for_selector("#trick figure:nth-child(4)")
         assert page.locator("#trick .wins").count() <= 1
         page.wait_for_selector(".action:enabled")
         page.keyboard.press("u")

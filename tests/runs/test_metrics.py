@@ -35,6 +35,7 @@ from jaxrl.runs.metric_log import (
 from jaxrl.runs.stopwatch import CompileClock
 from jaxrl.training import health
 from jaxrl_envs.shared.errors import UserError
+from tests.support.waiting import wait_until
 
 
 def events(folder) -> list[Event]:
@@ -195,12 +196,11 @@ def test_a_terminal_shows_what_a_command_does_before_anything_is_compiled(words,
     monkeypatch.setattr("jaxrl.runs.logs.console.console", lambda: screen)
 
     def stop(*_, **__):
-        assert said in screen.file.getvalue()
+        assert wait_until(lambda: said in screen.file.getvalue())  # a thread draws the spinner
         raise UserError("far enough.")
 
     monkeypatch.setattr(slow, stop)
     assert cli.main(words) == 2
-    assert said in screen.file.getvalue()
 
 
 def test_a_metric_that_begins_or_ends_within_a_window():
