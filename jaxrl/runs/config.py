@@ -54,6 +54,10 @@ class RunConfig(Section):
         choices=("text", "json"),
     )
 
+    profile: int = option(
+        0, "updates after the first call to trace by jax.profiler, into the run's folder profile; 0: none", minimum=0
+    )
+
     @property
     def path(self) -> Path:
         """The run's own folder."""
@@ -69,9 +73,9 @@ class RunConfig(Section):
             raise UserError("run.seed + run.seeds must be at most 4294967296; choose a smaller run.seed.")
 
     def without_deployment(self) -> RunConfig:
-        """Without folders, devices and logs."""
+        """Without folders, devices, logs and traces."""
         return dataclasses.replace(
-            self, directory="", devices=0, cache_dir="", logs="all", log_level="info", log_format="text"
+            self, directory="", devices=0, cache_dir="", logs="all", log_level="info", log_format="text", profile=0
         )
 
 

@@ -42,6 +42,7 @@ from jaxrl.training.callbacks import Callbacks, RunFacts
 from jaxrl.training.exploit import league
 from jaxrl.training.exploit.best_response import Exploit, Exploiter
 from jaxrl.training.health import diverged, due, first, gpu_utilisation, learning_rates, not_finite, row_of
+from jaxrl.training.profiling import UpdateTrace
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
 from jaxrl.training.stages import continuation
 from jaxrl.training.stages.curriculum import newest_checkpoint, remembered
@@ -113,6 +114,7 @@ class Trainer:
             self._stall_detector = None if snapshot or origin else StallDetector(config.num_updates)
             self.progress = metric_log.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         self.stopped = 0  # the signal that has ended `train`
+        self._trace = UpdateTrace(run.path / "profile", config.run.profile)
         self._logged = self.steps, time.monotonic()  # at the newest line in the logs
         self._over = ""
         beside = (config.evaluate.beside and config.train.evaluate_every) or self._pending
@@ -184,6 +186,7 @@ class Trainer:
                 self._save_last()
                 self._tell(failure)
             self._save_last()
+        self._trace.close()
         self.progress.close()
         for table in league.tables(self.program, self.state, self.run.name, self.update):
             print(table)
@@ -255,12 +258,14 @@ class Trainer:
     def _call(self) -> None:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
+        self._trace.before()
         watch, cpu = Stopwatch(), time.process_time()
         self.state, found, updates = self.program.advance(self.state)
         found = jax.device_get(found)  # waits for the call
         self.host.seconds += watch.elapsed()
         self.host.cpu_seconds += time.process_time() - cpu
         seconds = watch.seconds()  # only the first call has compiled
+        self._trace.after(updates)
         self.update = first(self.state.update)
         reached(self.update)
         self._check_finite(found)

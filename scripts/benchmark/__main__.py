@@ -39,6 +39,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")
     parser.add_argument("--out", metavar="FILE", help="write the report there too, as JSON")
     parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
+    parser.add_argument(
+        "--machine", action="append", metavar="CORES:PRICE", help="forge: a machine to estimate; its price per hour"
+    )
     parser.add_argument("--sweep", action="store_true", help="forge: try all JVM profiles and keep the best one")
     return parser
 

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from scripts.benchmark.report import Found, Part, wanted
 PARTS = ("games", "short_cuts", "sweep")
 ASKED = ("short_cuts", "sweep")  # parts that are measured only if they are named
 SECTION = "forge"  # of a configuration, whose keys the sweep decides
+SIZES = (2, 16, 64)  # cores of machines, if none is named
 SAME = 0.02  # two medians that differ by less are taken for equal: then the smaller heap is the better one
 
 
@@ -46,6 +47,7 @@ class ForgeTask(NamedTuple):
     decks: tuple[str, ...]
     config: str | None  # the user's file
     say: Callable[[str], Any]  # told how far it is
+    machines: tuple[daemons.Machine, ...] = ()
 
 
 QUICK, FULL = ForgeEffort(4, 2, 4), ForgeEffort(24, 5, 12)
@@ -64,7 +66,8 @@ def plan(config: Config, args: argparse.Namespace, say: Callable[[str], Any]) ->
     """
     decks = tuple(config.env.options.get("decks", daemons.DECKS)) if config.env.id == "forge" else daemons.DECKS
     effort, place = QUICK if args.quick else FULL, Deployment(**deployment(config))
-    task = ForgeTask(effort, place, decks, args.config, say)
+    machines = tuple(machine_of(text) for text in args.machine or ())
+    task = ForgeTask(effort, place, decks, args.config, say, machines)
     only = args.only or (["sweep"] if args.sweep else None)
     return [
         Part(TITLES[part], part, functools.partial(RUN[part], task)) for part in wanted("forge has", PARTS, only, ASKED)
@@ -85,21 +88,27 @@ def _games(task: ForgeTask) -> Found:
             ai, ours = (side.ms_per_game for side in each)
             task.say(f"round {number + 1} of {task.effort.rounds}: AI {ai:.0f} ms a game, random play {ours:.0f} ms")
         facts = daemons.summary(rounds) | {"decks": list(task.decks), "rss_mib": bench.memory_mib()}
+        for kind, play in (("ai", bench.against_itself), ("random", bench.random_play)):  # not while CPU is measured
+            with daemons.Watch(bench) as watch:
+                block = play(task.effort.games)
+            facts[f"{kind}_shares"] = daemons.shares(block, watch.statuses)
     rows = [
         [
             "the engine's AI in both seats",
             f"{facts['ai_ms_per_game']:.0f}",
             "",
             f"{facts['ai_games_per_cpu_second']:.3f}",
+            *(f"{seconds:.2f}" for seconds in facts["ai_seconds"]),
         ],
         [
             "random play in both seats",
             f"{facts['random_ms_per_game']:.0f}",
             f"{facts['own_ms_per_game']:.1f}",
             f"{facts['random_games_per_cpu_second']:.3f}",
+            *(f"{seconds:.2f}" for seconds in facts["random_seconds"]),
         ],
     ]
-    head = ["CPU", "JVM ms a game", "ours ms a game", "games per CPU s"]
+    head = ["CPU", "JVM ms a game", "ours ms a game", "games per CPU s", "p50 s", "p95 s"]
     return facts, "\n".join(
         [
             table(head, rows),
@@ -107,8 +116,52 @@ def _games(task: ForgeTask) -> Found:
             f"CPU outside of the JVM: {100 * facts['outside_the_jvm']:.2f} %; "
             f"{facts['decisions_per_game']:.0f} decisions a game; {facts['rss_mib']:.0f} MiB resident; "
             f"profile {task.deployment.profile}, {task.deployment.heap_mb} MiB; decks {', '.join(task.decks)}",
+            *_shares(facts),
+            "",
+            _machines(facts, task.machines),
         ]
     )
+
+
+def _shares(facts: dict[str, Any]) -> list[str]:
+    """The table of what the time of a game is spent on, if the daemon tells."""
+    both = facts["ai_shares"], facts["random_shares"]
+    if not all(both):
+        return []
+    names = daemons.DOINGS | {
+        "own": "- of which this process computes",
+        "network": "- of which network and scheduler",
+        "gc": "garbage collection, in all of these",
+    }
+    rows = [[words, *(f"{100 * each[key]:.1f} %" for each in both)] for key, words in names.items()]
+    return ["", table(["time of a game on one JVM", "the engine's AI", "random play"], rows)]
+
+
+def _machines(facts: dict[str, Any], machines: Sequence[daemons.Machine]) -> str:
+    """The table of machine sizes: games per CPU second here, times cores."""
+    rows = []
+    for machine in machines or [daemons.Machine(count) for count in SIZES]:
+        for kind in ("random", "ai"):
+            found = daemons.on_machine(machine, facts[f"{kind}_games_per_cpu_second"])
+            price = ["" if found[key] is None else f"{found[key]:,.2f}" for key in ("price", "total")]
+            rate = f"{found['per_second']:.2f}", f"{found['per_hour']:,.0f}", f"{found['days']:,.1f}"
+            rows.append(
+                [f"{machine.cores} cores, {'random play' if kind == 'random' else 'AI'}", price[0], *rate, price[1]]
+            )
+    head = ["measured here x cores", "price an hour", "games/s", "games/hour", "days for 10 million", "price of these"]
+    return table(head, rows)
+
+
+def machine_of(text: str) -> daemons.Machine:
+    """The machine that "16" or "16:0.80" describes: cores, and a price per hour.
+
+    Raises:
+      UserError: it is of another form.
+    """
+    match = re.fullmatch(r"([1-9]\d{0,5})(?::(\d{1,6}(?:\.\d+)?))?", text)
+    if match is None:
+        raise UserError(f"--machine {text!r}: write cores and a price per hour, e.g. 16:0.80, or cores alone.")
+    return daemons.Machine(int(match[1]), None if match[2] is None else float(match[2]))
 
 
 def _short_cuts(task: ForgeTask) -> Found:
@@ -139,7 +192,7 @@ def best_of(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 TITLES = {
-    "games": "games: both seats random, and the engine's own AI",
+    "games": "games: both seats random, and the engine's own AI; what they cost, on which machine",
     "short_cuts": "the daemon's short cuts, and the same games without them",
     "sweep": "profiles of the JVM",
 }

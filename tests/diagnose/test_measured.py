@@ -28,7 +28,7 @@ def test_every_page_with_figures_is_listed():
     pages = {path.name for path in found if re.search(r"^\|---", path.read_text(), re.M)}
     listed = set(re.findall(r"\]\([\w./]*?(\w+\.md)", SECTIONS["On pages of their own"]))
     explain = {"how_it_works.md", "library.md", "training.md", "opponents.md", "watching.md", "imitation.md"} | {
-        *("runs_page.md", "your_algorithm.md", "your_engine.md", "many_machines.md"),
+        *("runs_page.md", "your_algorithm.md", "your_engine.md", "many_machines.md", "profiling.md"),
         *("coming_from.md", "compared.md", "cookbook.md", "troubleshooting.md", "war_games.md"),
     }
     assert pages - listed - explain <= {"measured.md"}

@@ -27,6 +27,7 @@ from jaxrl.runs import metrics
 from jaxrl.training import memory_budget, stall_detection, trainer
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program
+from jaxrl.training.profiling import UpdateTrace
 from jaxrl.training.stall_detection import StallDetector
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.shared.errors import UserError
@@ -320,6 +321,23 @@ def test_a_policy_that_does_not_move_is_told(home, capsys, monkeypatch):
         assert not watch(8, row) and not watch(16, row | {"train/approx_kl": divergence})  # a quarter is not over
         assert bool(watch(32, row)) == (divergence < 1e-3) and not watch(40, row)
     assert not StallDetector(100)(50, {"train/td_error": 1.0})
+
+
+def test_updates_are_traced(home, monkeypatch):
+    """`run.profile`: whole calls after the first, until they have made so many updates."""
+    began = []
+    start = jax.profiler.start_trace
+    monkeypatch.setattr(jax.profiler, "start_trace", lambda folder: (began.append(folder), start(folder)))
+    assert train(home, "traced", "run.profile=3", "train.total_steps=256") == 0
+    folder = home / "runs" / "traced" / "profile"
+    assert began == [str(folder)] and len(list(folder.rglob("*.xplane.pb"))) == 1
+    trace = UpdateTrace(folder, 3)
+    for updates in (2, 2, 2, 2):
+        trace.before()
+        trace.after(updates)
+    assert len(began) == 2  # it ended after the third call, and did not begin again
+    with pytest.raises(RuntimeError):
+        jax.profiler.stop_trace()
 
 
 def test_the_best_checkpoint_is_kept_apart(home):

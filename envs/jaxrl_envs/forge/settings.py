@@ -49,6 +49,18 @@ class Deployment:
         choices=tuple(PROFILES),
     )
     heap_mb: int = option(1024, "heap of a JVM in MiB, allocated at its start", minimum=256, maximum=1 << 20)
+    jvm_options: tuple[str, ...] = option(
+        (),
+        "options for the JVMs, after ours, e.g. [-XX:+UseZGC, -XX:MaxRAMPercentage=40]",
+        pattern=r"-\S.*",
+        words="options that begin with -",
+        runs=user_code.path,
+    )
+    record_jfr: str = option(
+        "",
+        "folder for a Java Flight Recorder file of every JVM, daemon-N.jfr, written when it ends; empty: none",
+        runs=user_code.path,
+    )
     decks: str = option("", "folder of your own decks, named by their files; empty: only the shipped ones")
     decision_timeout: float = option(
         120.0, "seconds after which a silent daemon is restarted and its game continued elsewhere", above=0.0

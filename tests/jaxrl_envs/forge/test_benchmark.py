@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,12 @@ from scripts.benchmark import daemons, forge
 from tests.support.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
 WORK = [Fault("work", seconds=0.02)]
-COSTS = {"serial": 0.02, "parallel": 0.005, "g1": 0.04}  # CPU seconds of a game, where they are handed in
+COSTS = {
+    "serial": 0.02,
+    "parallel": 0.005,
+    "g1": 0.04,
+    "g1_common": 0.05,
+}  # CPU seconds of a game, where they are handed in
 SMALL = forge.ForgeEffort(warm_up=1, rounds=2, games=2)
 
 
@@ -97,6 +103,39 @@ def test_games(keys, capsys, tmp_path):
     found = json.loads(report.read_text())
     assert set(found["parts"]) == {"games"} and found["hardware"]["cores"] >= 1
     assert found["config"]["heap_mb"] == 400
+    facts = found["parts"]["games"]
+    for kind in ("ai", "random"):
+        half, most = facts[f"{kind}_seconds"]
+        assert 0.01 < half <= most  # a game works for 0.02 s of CPU
+        assert facts[f"{kind}_shares"] == {} and "time of a game" not in out  # the fake tells nothing of it
+    assert "64 cores, random play" in out
+
+
+def test_machines_and_their_prices(keys, capsys):
+    code, out, _ = run(capsys, *keys, "--machine", "16:0.80", "--machine", "4")
+    assert code == 0 and "16 cores, AI" in out and "4 cores, random play" in out and "64 cores" not in out
+    code, _, err = run(capsys, *keys, "--machine", "0:1")
+    assert code == 2 and "--machine '0:1': write cores and a price per hour" in err
+    found = daemons.on_machine(forge.machine_of("16:0.80"), games_per_cpu_second=2.0, games=1e7)
+    assert found["per_second"] == 32 and found["per_hour"] == 115_200
+    assert found["days"] == pytest.approx(1e7 / 32 / 86_400) and found["total"] == pytest.approx(
+        0.8 * 24 * found["days"]
+    )
+    assert daemons.on_machine(daemons.Machine(2), 1.0)["total"] is None
+
+
+def test_shares_of_the_time_of_a_game():
+    said = ["rules", "rules", "ai", "seats", "waiting", "waiting", "waiting", "idle"]
+    statuses = [{"Game thread": name, "Garbage collection": f"{1000 + 100 * i} ms"} for i, name in enumerate(said)] + [
+        {"Garbage collection": "1800 ms"}
+    ]
+    block = daemons.Block(games=4, decisions=9, jvm_seconds=5.0, own_seconds=2.0, clock_seconds=8.0)
+    found = daemons.shares(block, statuses)
+    assert [found[name] for name in daemons.DOINGS] == [2 / 8, 1 / 8, 1 / 8, 3 / 8, 1 / 8]
+    assert found["gc"] == pytest.approx(0.1) and (found["own"], found["network"]) == (0.25, 0.125)
+    assert daemons.shares(block, [{"Waiting": "0"}]) == {}
+    facts = {"ai_shares": found, "random_shares": found}
+    assert re.search(r"garbage collection, in all of these +10\.0 % +10\.0 %", "\n".join(forge._shares(facts)))
 
 
 def test_without_forge_it_is_left_out(keys, capsys):
@@ -127,7 +166,7 @@ def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, costs, c
     code, out, _ = run(capsys, *keys, "--sweep", "--config", str(file))
     assert code == 0 and "parallel, 300 MiB" in out and "round 2 of 2" in out
     rows = [line.split(",")[0] for line in out.splitlines() if " MiB  " in line]
-    assert rows == ["parallel", "parallel", "serial", "serial", "g1", "g1"]
+    assert rows == ["parallel", "parallel", "serial", "serial", "g1", "g1", "g1_common", "g1_common"]
     text = file.read_text()
     assert "written into" in out and "  profile: parallel  # to be found out\n" in text and text.startswith("# mine\n")
     assert "  heap_mb: 300\n" in text and "train: {keep: 2}" in text and not list(tmp_path.glob("*.part"))

@@ -186,6 +186,31 @@ def test_flags():
     assert [allow in java_flags("g1", 300, Path("/x"), version) for version in ("17.0.1", "25-ea")] == [False, True]
 
 
+def test_flags_of_the_user():
+    """They come last, and one that chooses a collector replaces that of the profile."""
+    flags = java_flags("g1", 300, Path("/x"), own=("-XX:NewRatio=1",), jfr=Path("/y/daemon-0.jfr"))
+    assert flags[-1] == "-XX:NewRatio=1" and "-XX:+UseG1GC" in flags
+    assert "-XX:StartFlightRecording=filename=/y/daemon-0.jfr,dumponexit=true,settings=profile" in flags
+    flags = java_flags("g1", 300, Path("/x"), own=("-XX:+UseZGC",))
+    assert "-XX:+UseZGC" in flags and not set(PROFILES["g1"]) & set(flags)
+
+
+def test_flags_reach_the_jvm(tmp_path):
+    words = tmp_path / "words"
+    java = fake_java(tmp_path)
+    java.write_text(java.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\necho "$@" >> {words}\n', 1))
+    keys = {"jvm_options": ("-XX:NewRatio=1", "-Dx=a b"), "record_jfr": str(tmp_path / "jfr")}
+    home = fake_home(tmp_path, card=True)
+    good, _, problems = diagnosed(Deployment(home=str(home), java=str(java), heap_mb=300, **keys))
+    assert good, problems
+    assert (
+        f"filename={tmp_path}/jfr/daemon-0.jfr," in words.read_text() and "-XX:NewRatio=1 -Dx=a b" in words.read_text()
+    )
+    assert (tmp_path / "jfr").is_dir()
+    with pytest.raises(UserError, match="forge.jvm_options.* must be options that begin with -"):
+        Deployment(jvm_options=("Xmx3g",))
+
+
 # ---- the diagnosis ------------------------------------------------------------------------------------------------
 
 
@@ -263,4 +288,4 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["diagnose", "forge", *keys, "forge.java=/nowhere"]) == 2
     assert "wrong: forge.java is '/nowhere'" in capsys.readouterr().out
     assert cli.main(["diagnose", "forge", "forge.profile=zgc"]) == 2
-    assert "forge.profile must be serial, parallel or g1" in capsys.readouterr().err
+    assert "forge.profile must be serial, parallel, g1 or g1_common" in capsys.readouterr().err

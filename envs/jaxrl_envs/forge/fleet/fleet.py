@@ -87,7 +87,9 @@ class Fleet:
         logs = made(deployment.log_dir, "forge.log_dir") if deployment.log_dir else None
         self._scratch = Scratch()
         private = self._scratch.path
-        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, private)
+        if deployment.record_jfr:
+            made(deployment.record_jfr, "forge.record_jfr")
+        launch = Launch(java, forge, deployment, decks, private)
         return [LocalDaemon(i, launch, logs or private, deployment.start_timeout) for i in range(count)]
 
     @property

@@ -21,7 +21,7 @@ from jaxrl_envs.forge.fleet.classes import MAIN, CompileError, compiled
 from jaxrl_envs.forge.fleet.daemon import TOKEN, Daemon, Ended
 from jaxrl_envs.forge.fleet.find import ForgeRelease, Java
 from jaxrl_envs.forge.fleet.profiles import java_flags
-from jaxrl_envs.forge.settings import LOCAL_HOST
+from jaxrl_envs.forge.settings import LOCAL_HOST, Deployment
 
 UNKNOWN = "unknown"
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
@@ -35,10 +35,8 @@ class Launch(NamedTuple):
 
     java: Java
     forge: ForgeRelease
-    profile: str
-    heap_mb: int
+    deployment: Deployment  # the flags
     decks: Path
-    stock: bool
     private: Path  # a folder of ours
 
     def place(self, number: int) -> Path:
@@ -49,8 +47,11 @@ class Launch(NamedTuple):
 
     def command(self, number: int) -> list[str]:
         """Starts the daemon; raises `CompileError` if it has to be compiled and cannot."""
-        flags = java_flags(self.profile, self.heap_mb, self.place(number), self.java.version)
-        options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if self.stock else [])]
+        told = self.deployment
+        jfr = Path(told.record_jfr).expanduser().absolute() / f"daemon-{number}.jfr" if told.record_jfr else None
+        own, version = told.jvm_options, self.java.version
+        flags = java_flags(told.profile, told.heap_mb, self.place(number), version, own, jfr)
+        options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if told.stock else [])]
         options += ["--forge-version", self.forge.version] if self.forge.version else []
         options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths come from us only: the token tells
         path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
@@ -129,7 +130,7 @@ class LocalDaemon(Daemon):
     def _remarks(self, facts: dict[str, str]) -> tuple[str, ...]:
         """Warnings for the user about this JVM, from the words of its READY line."""
         found = []
-        if facts.get("short-cuts") == "no" and not self._launch.stock:
+        if facts.get("short-cuts") == "no" and not self._launch.deployment.stock:
             name = (
                 ""
                 if self.version != UNKNOWN

@@ -1,4 +1,4 @@
-"""Flags of the JVMs: three profiles, which differ in the garbage collector only.
+"""Flags of the JVMs: profiles, which differ in the garbage collector only.
 
 `python -m scripts.benchmark forge --sweep` measures on the machine at hand which of them needs the least CPU for a
 game. What is common to all:
@@ -13,6 +13,7 @@ game. What is common to all:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -20,10 +21,17 @@ PROFILES: dict[str, tuple[str, ...]] = {
     # One thread to collect with: the other cores have daemons of their own.
     "parallel": ("-XX:+UseParallelGC", "-XX:ParallelGCThreads=1"),
     "g1": ("-XX:+UseG1GC", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"),
+    # What many programs are started with, to be compared.
+    "g1_common": (
+        *("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=50"),
+        *("-XX:+ParallelRefProcEnabled", "-XX:+UseStringDeduplication"),
+    ),
 }
 
 
-def java_flags(profile: str, heap_mb: int, private: Path, version: str = "17") -> list[str]:
+def java_flags(
+    profile: str, heap_mb: int, private: Path, version: str = "17", own: Sequence[str] = (), jfr: Path | None = None
+) -> list[str]:
     """All flags of a JVM.
 
     Args:
@@ -31,6 +39,8 @@ def java_flags(profile: str, heap_mb: int, private: Path, version: str = "17") -
       heap_mb: size of the heap.
       private: an existing folder that the JVM takes for the user's.
       version: of Java.
+      own: options of the user, after all others; one that chooses a collector replaces the profile.
+      jfr: file of a Java Flight Recorder, written when the JVM ends.
     """
     # Later ones warn of what makes a game the same in every JVM (https://openjdk.org/jeps/498), or refuse it.
     unsafe = ["--sun-misc-unsafe-memory-access=allow"] if int(re.match(r"\d*", version)[0] or 0) >= 23 else []  # type: ignore[index]
@@ -44,4 +54,6 @@ def java_flags(profile: str, heap_mb: int, private: Path, version: str = "17") -
         "-Dfile.encoding=UTF-8",
         f"-Duser.home={private}",
     ]
-    return [*heap, *PROFILES[profile], *unsafe, *common]
+    collector = () if any(re.fullmatch(r"-XX:\+Use\w+GC", option) for option in own) else PROFILES[profile]
+    recorder = [f"-XX:StartFlightRecording=filename={jfr},dumponexit=true,settings=profile"] if jfr is not None else []
+    return [*heap, *collector, *unsafe, *common, *recorder, *own]

@@ -10,6 +10,7 @@ import forge.game.CardTraitBase;
 import forge.game.ability.ApiType;
 import forge.game.card.*;
 import forge.game.spellability.SpellAbility;
+import forge.game.staticability.StaticAbility;
 import forge.game.trigger.Trigger;
 import forge.item.IPaperCard;
 import java.util.*;
@@ -98,8 +99,10 @@ final class Printed {
             });
         }
         face.getTriggers().forEach(result::add);
+        Set<StaticAbility> ofKeywords = Collections.newSetFromMap(new IdentityHashMap<>()); // those are told by name
+        card.getUnhiddenKeywords(face).forEach(keyword -> ofKeywords.addAll(keyword.getStaticAbilities()));
         face.getStaticAbilities().forEach(ability -> {
-            if (ability.getKeyword() == null) { // those are told by name
+            if (!ofKeywords.contains(ability)) {
                 result.add(ability);
             }
         });

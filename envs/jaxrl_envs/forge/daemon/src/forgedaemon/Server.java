@@ -2,6 +2,7 @@
 package forgedaemon;
 
 import java.io.IOException;
+import java.lang.management.*;
 import java.net.*;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -22,6 +23,7 @@ final class Server {
     final BlockingQueue<Table> waiting = new LinkedBlockingQueue<>(MOST_WAITING);
     volatile Table playing;
     volatile int played;
+    private volatile Thread player;
 
     /** An empty token: everybody is welcome, on this machine only. */
     Server(String host, int port, String token) {
@@ -63,7 +65,8 @@ final class Server {
 
     private void startPlayer() {
         // Forge asks whether the current thread's name begins with "Game"; deep recursion needs a large stack.
-        start(new Thread(null, this::play, "Game", 64L << 20));
+        player = new Thread(null, this::play, "Game", 64L << 20);
+        start(player);
     }
 
     private void accept() {
@@ -141,6 +144,32 @@ final class Server {
         long used = (runtime.totalMemory() - runtime.freeMemory()) >> 20;
         return "FORGE DAEMON STATUS\n  Active games: " + (playing == null ? 0 : 1) + "\n  Total games played: "
                 + played + "\n  Memory: " + used + "MB / " + (runtime.maxMemory() >> 20)
-                + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size();
+                + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size()
+                + "\n  Garbage collection: " + collected() + " ms\n  Game thread: " + doing();
+    }
+
+    /** Milliseconds since the start of the JVM. */
+    private static long collected() {
+        return ManagementFactory.getGarbageCollectorMXBeans().stream().mapToLong(GarbageCollectorMXBean::getCollectionTime).sum();
+    }
+
+    /** What the game thread does, by its stack: many answers give the share of each in the time of games. */
+    private String doing() {
+        if (playing == null) {
+            return "idle";
+        }
+        for (StackTraceElement frame : player.getStackTrace()) {
+            String name = frame.getClassName();
+            if (name.equals("forgedaemon.Link")) {
+                return "waiting"; // for an answer, or until a line is sent
+            }
+            if (name.startsWith("forge.ai.")) {
+                return "ai"; // it pays for spells, too
+            }
+            if (name.startsWith("forgedaemon.") && !name.startsWith("forgedaemon.Table")) {
+                return name.equals("forgedaemon.Server") ? "rules" : "seats"; // legal moves, views, carrying out
+            }
+        }
+        return "rules";
     }
 }
