@@ -14,7 +14,7 @@ class UpdateTrace:
 
     Args:
       folder: where traces go, in the form of TensorBoard; every process adds a file of its own.
-      updates: at least so many are traced; 0: none.
+      updates: at least this many are traced; 0: none.
     """
 
     def __init__(self, folder: Path, updates: int):

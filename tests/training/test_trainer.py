@@ -324,7 +324,7 @@ def test_a_policy_that_does_not_move_is_told(home, capsys, monkeypatch):
 
 
 def test_updates_are_traced(home, monkeypatch):
-    """`run.profile`: whole calls after the first, until they have made so many updates."""
+    """`run.profile`: whole calls after the first, until they have made that number of updates."""
     began = []
     start = jax.profiler.start_trace
     monkeypatch.setattr(jax.profiler, "start_trace", lambda folder: (began.append(folder), start(folder)))

@@ -79,6 +79,16 @@ def test_rewards_of_the_evaluation_are_wins_alone():
     assert config.env.options["shaping_life"] == 0.1 and config.evaluation_options["shaping_life"] == 0.0
 
 
+def test_a_clone_meets_forges_ai_in_at_least_half_of_its_games():
+    league = configs.load("forge_clone").league
+    others = [name for name in league.opponents if name != "self"]
+    weights = {name: league.weights[name] for name in others}
+    share = sum(weight for name, weight in weights.items() if name.startswith("forge")) / sum(weights.values())
+    assert league.weighting == "fixed" and (1.0 - league.self_play) * share >= 0.5
+    config = configs.load("forge_clone")
+    assert config.ppo.anchor.end == 0.025 and config.evaluate.best_by == "min_win_rate"  # never worse against the AI
+
+
 class Small(TicTacToeGame):
     remote = True
 

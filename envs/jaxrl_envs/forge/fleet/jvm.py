@@ -137,8 +137,9 @@ class LocalDaemon(Daemon):
                 else "; if the jar is one of these, say so by its name (docs/games/magic.md)"
             )
             found.append(
-                f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.53 to "
-                f"1.6.55 only: it is played without them, which takes two to three times the CPU of a game{name}"
+                f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.50 and "
+                "1.6.53 to 1.6.55 only: it is played without them, which takes two to three times the CPU of a "
+                f"game{name}"
             )
         if facts.get("repeats") == "no":
             found.append(
