@@ -69,6 +69,7 @@ def main(args: argparse.Namespace) -> int:
         if settings.token:
             server.guests.ready()
         enable_compilation_cache(settings.cache_dir)
+        server.opening.append(server.prepare)
         make_server(server, print).run(sockets=[listening])
     return 0
 

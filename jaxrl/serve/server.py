@@ -71,12 +71,17 @@ class Server:
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._building: dict[Hashable, asyncio.Future[None]] = {}
+        self._preparing: asyncio.Future[Any] | None = None
         self._threads = {name: ThreadPoolExecutor(most, f"serve-{name}") for name, most in THREADS.items()}
 
     @functools.cached_property
     def catalog(self) -> PlayerCatalog:
         """The games and players."""
         return PlayerCatalog(self.settings.games, self.settings.runs, self.settings.allow)
+
+    async def prepare(self) -> None:
+        """Begins to make the games in a thread, for which the first page would wait; returns at once."""
+        self._preparing = asyncio.ensure_future(self.ponder(self.catalog.describe))
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread: for everything that computes or reads more than a small file."""

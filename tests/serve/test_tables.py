@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -12,6 +13,7 @@ import statistics
 import string
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -373,6 +375,24 @@ def test_there_is_an_end_to_everything(tmp_path):
             wanted = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
         here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
         assert len(here) == 3 and {wanted["id"], tables[1]["id"]} < here
+
+
+def test_the_command_makes_the_games_before_a_page_asks_for_them(tmp_path, monkeypatch):
+    made = threading.Event()
+    monkeypatch.setattr(PlayerCatalog, "describe", lambda self: made.set())
+    monkeypatch.setattr("jaxrl.xla.on_cpu", lambda: False)  # flags and cache of this process stay as they are
+    monkeypatch.setattr("jaxrl.runs.directory.enable_compilation_cache", lambda folder: None)
+
+    async def start(server):
+        for begin in server.opening:
+            await begin()
+        assert await asyncio.to_thread(made.wait, 60)
+
+    def make(server, tell):
+        return SimpleNamespace(run=lambda sockets: asyncio.run(start(server)))
+
+    monkeypatch.setattr("jaxrl.serve.app.make_server", make)
+    assert cli.main(["serve", "--port", "0", "--runs", str(tmp_path)]) == 0 and made.is_set()
 
 
 def test_the_command_says_what_is_wrong(capsys, tmp_path):

@@ -1,15 +1,15 @@
 // Moving bodies in three dimensions: an arena, spots on its floor, a ball, cars. It knows no game: what is there, how large
 // and where, tells `Playback.space` (jaxrl/envs/playback.py). Lengths are divided by its unit; z is up.
 import {
-  BoxGeometry, BufferGeometry, Color, ConeGeometry, CylinderGeometry, DirectionalLight, EdgesGeometry, ExtrudeGeometry, Fog, Group,
+  BackSide, BoxGeometry, BufferGeometry, Color, ConeGeometry, CylinderGeometry, DirectionalLight, EdgesGeometry, ExtrudeGeometry, Fog, Group,
   HemisphereLight, Line, LineBasicMaterial, LineLoop, LineSegments, Mesh, MeshBasicMaterial, MeshLambertMaterial, PerspectiveCamera,
-  PlaneGeometry, Quaternion, Scene, Shape, ShapeGeometry, SphereGeometry, Vector3, WebGLRenderer, CircleGeometry, IcosahedronGeometry,
+  PlaneGeometry, Quaternion, RingGeometry, Scene, Shape, ShapeGeometry, SphereGeometry, Vector3, WebGLRenderer, CircleGeometry, IcosahedronGeometry,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
 const JUMP = 15; // units between two key frames from which on a body was put there and did not move there
 const TRAIL = 0.9; // seconds of the ball's way
-const NIGHT = "#0b1016", GROUND = "#1c2f2a", LINES = "#5f8577", BALL = "#f2ead7", PAD = "#ffd23f";
+const NIGHT = "#1b2a3a", GROUND = "#3b7358", MOWN = "#468365", LINES = "#e3f2ea", WALL = "#9fc4e8", BALL = "#f2ead7", PAD = "#ffd23f";
 
 const lambert = (color, more = {}) => new MeshLambertMaterial({ color, ...more });
 
@@ -25,27 +25,56 @@ function arena(space) {
   }
   const points = found.outline.map(([x, y]) => new Vector3(x * scale, y * scale, 0));
   const outline = new Shape(points);
-  group.add(new Mesh(new ShapeGeometry(outline), lambert(GROUND)));
-  const paint = new LineBasicMaterial({ color: LINES });
-  for (const height of [0.02, found.height * scale]) {
-    group.add(new LineLoop(new BufferGeometry().setFromPoints(points.map((point) => point.clone().setZ(height))), paint));
+  const high = found.height * scale, paint = new MeshBasicMaterial({ color: LINES });
+  group.add(new Mesh(new ShapeGeometry(outline), lambert(GROUND)), ...stripes(points), walls(points, high));
+  for (const height of [0.03, high]) {
+    group.add(new LineLoop(new BufferGeometry().setFromPoints(points.map((point) => point.clone().setZ(height))), new LineBasicMaterial({ color: LINES })));
   }
   const across = Math.max(...points.map((point) => point.x));
-  const middle = [new Vector3(-across, 0, 0.02), new Vector3(across, 0, 0.02)];
-  group.add(new Line(new BufferGeometry().setFromPoints(middle), paint));
-  const ring = Array.from({ length: 48 }, (_, i) => new Vector3(9.15 * Math.cos(i * Math.PI / 24), 9.15 * Math.sin(i * Math.PI / 24), 0.02));
-  group.add(new LineLoop(new BufferGeometry().setFromPoints(ring), paint));
-  const corners = points.flatMap((point) => [point, point.clone().setZ(found.height * scale)]);
+  for (const mark of [new PlaneGeometry(2 * across, 0.2), new RingGeometry(9.05, 9.25, 64)]) {
+    const mesh = new Mesh(mark, paint);
+    mesh.position.z = 0.03;
+    group.add(mesh);
+  }
+  const corners = points.flatMap((point) => [point, point.clone().setZ(high)]);
   group.add(new LineSegments(new BufferGeometry().setFromPoints(corners), new LineBasicMaterial({ color: LINES, transparent: true, opacity: 0.4 })));
   for (const goal of found.goals) group.add(goalOf(goal, scale, space.colours[goal.team]));
   return group;
+}
+
+/** Bands of mown grass across the middle, by which one sees how fast one drives. */
+function stripes(points) {
+  const most = (measure) => Math.max(...points.map(measure)), bands = 16;
+  const [side, end, corner] = [most(({ x }) => x), most(({ y }) => y), most(({ x, y }) => x + y)], deep = 2 * end / bands;
+  return Array.from({ length: bands / 2 }, (_, i) => {
+    const y = (2 * i + 0.5) * deep - end, half = Math.min(side, corner - Math.abs(y) - deep / 2);
+    const band = new Mesh(new PlaneGeometry(2 * half, deep), lambert(MOWN));
+    band.position.set(0, y, 0.01);
+    return band;
+  });
+}
+
+/** Panes along the outline (anticlockwise), seen from inside alone. */
+function walls(points, high) {
+  const corners = points.flatMap((from, i) => {
+    const to = points[(i + 1) % points.length], [a, b] = [from.clone().setZ(high), to.clone().setZ(high)];
+    return [from, to, b, from, b, a];
+  });
+  return new Mesh(new BufferGeometry().setFromPoints(corners),
+    new MeshBasicMaterial({ color: WALL, transparent: true, opacity: 0.13, depthWrite: false, side: BackSide }));
 }
 
 function goalOf(goal, scale, color) {
   const box = new BoxGeometry(2 * goal.half * scale, goal.depth * scale, goal.height * scale);
   const group = new Group();
   group.add(new LineSegments(new EdgesGeometry(box), new LineBasicMaterial({ color })));
-  group.add(new Mesh(box, new MeshBasicMaterial({ color, transparent: true, opacity: 0.13, depthWrite: false })));
+  group.add(new Mesh(box, new MeshBasicMaterial({ color, transparent: true, opacity: 0.32, depthWrite: false })));
+  const [half, high, mouth] = [goal.half * scale, goal.height * scale, -Math.sign(goal.y) * goal.depth / 2 * scale];
+  for (const [x, z, wide, tall] of [[-half, 0, 0.3, high], [half, 0, 0.3, high], [0, high / 2, 2 * half + 0.3, 0.3]]) {
+    const post = new Mesh(new BoxGeometry(wide, 0.3, tall), new MeshBasicMaterial({ color }));
+    post.position.set(x, mouth, z);
+    group.add(post);
+  }
   group.position.set(0, (goal.y + Math.sign(goal.y) * goal.depth / 2) * scale, goal.height * scale / 2);
   return group;
 }
@@ -118,7 +147,7 @@ export class Space {
     this.controls.className = "cameras";
     this.controls.setAttribute("role", "group");
     this.controls.setAttribute("aria-label", "camera");
-    this.eye = new PerspectiveCamera(60, 16 / 9, 0.1, 600);
+    this.eye = new PerspectiveCamera(60, 16 / 9, 0.5, 600);
     this.eye.up.set(0, 0, 1);
     this.home();
     this.renderer = new WebGLRenderer({ canvas: this.canvas, antialias: true, powerPreference: "low-power" });
@@ -143,9 +172,9 @@ export class Space {
     this.scene = new Scene();
     this.scene.background = new Color(NIGHT);
     this.scene.fog = new Fog(NIGHT, 130, 330);
-    const sun = new DirectionalLight("#fff4e0", 1.7);
+    const sun = new DirectionalLight("#fff4e0", 2.2);
     sun.position.set(20, -35, 70);
-    this.scene.add(new HemisphereLight("#dfe9f5", "#27332e", 1.6), sun, arena(this.space));
+    this.scene.add(new HemisphereLight("#eaf2fb", "#4d6459", 2.4), sun, arena(this.space));
     this.bodies = this.space.bodies.map((body, number) => this.add(body, number));
     this.spots = this.space.spots.map((spot) => {
       const disc = new Mesh(new CircleGeometry(spot.radius / this.space.unit, 20), new MeshBasicMaterial({ color: PAD, transparent: true, opacity: 0.75 }));
