@@ -193,6 +193,24 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
       UserError: not a policy file, damaged, for another version of its game, an override of what is fixed, or it names
         code that is not allowed.
     """
+    content, config, env = _read(path, allow, overrides)
+    params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
+    if not all(
+        np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
+    ):
+        raise UserError(f"{os.fspath(path)} holds parameters that are not finite: export another checkpoint.")
+    return ExportedPolicy(content["name"], config, env, content["update"], params)
+
+
+def policy_game(path: str | os.PathLike) -> tuple[Config, Env]:
+    """The configuration and the game of a policy file, without making its network. Errors as of `load_policy`."""
+    return _read(path)[1:]
+
+
+def _read(
+    path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()
+) -> tuple[dict[str, Any], Config, Env]:
+    """The content of a policy file, its configuration and its game."""
     try:
         data = files.contents(path, LARGEST)
     except OSError as error:
@@ -210,12 +228,7 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
             f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "
             f"this is version {env.version}: train again or install the older one."
         )
-    params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
-    if not all(
-        np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
-    ):
-        raise UserError(f"{os.fspath(path)} holds parameters that are not finite: export another checkpoint.")
-    return ExportedPolicy(content["name"], config, env, content["update"], params)
+    return content, config, env
 
 
 def _without_places(tree: dict[str, Any]) -> dict[str, Any]:

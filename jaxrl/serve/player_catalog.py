@@ -24,7 +24,7 @@ from jaxrl.games import make_games
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
-from jaxrl.players.export import load_policy
+from jaxrl.players.export import load_policy, policy_game
 from jaxrl.players.find import Lookup, find_player
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
@@ -274,7 +274,7 @@ class PlayerCatalog:
                 return config.env.id == context.id and _fit(context, config, make_games(config).evaluation)
             if zoo.figures(spec.name)["game"] != context.id:
                 return False
-            return _fit(context, *self._trained(spec)[1:3])
+            return _fit(context, *policy_game(zoo.policy_file(spec.name)))
         except UserError:
             return False
         except Exception:  # of a game's own code: one run that breaks takes no other with it
