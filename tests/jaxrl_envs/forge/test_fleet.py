@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxrl_envs.forge.fleet import classes, supervisor
+from jaxrl_envs.forge.fleet import classes, jvm, supervisor
 from jaxrl_envs.forge.fleet.daemon import TOKEN, FleetError, RemoteDaemon
+from jaxrl_envs.forge.fleet.find import Java, find_forge
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.scratch import LOCK, PREFIX
 from jaxrl_envs.forge.settings import Deployment
@@ -308,6 +309,17 @@ def test_a_daemon_that_cannot_be_compiled_is_given_up(forge, tmp_path):
     with pytest.raises(FleetError, match=rf"cannot be compiled for Forge {VERSION}: Seat.java:7: error: cannot find"):
         fleet.lease(20)
     assert "symbol: class Game" in fleet.daemons[0].log.read_text() and fleet.counters()["restarts"] == 0
+
+
+def test_a_busy_machine_gets_more_time_to_compile(tmp_path, monkeypatch):
+    """As long as a JVM may take to start, by forge.start_timeout."""
+    given = []
+    monkeypatch.setattr(jvm, "compiled", lambda java, forge, seconds: (given.append(seconds), tmp_path)[1])
+    for seconds in (5.0, 600.0):
+        deployment = Deployment(home=str(fake_home(tmp_path / f"{seconds:g}")), start_timeout=seconds)
+        release, java = find_forge(deployment.home), Java(Path("java"), "17.0.9")
+        jvm.Launch(java, release, deployment, tmp_path, tmp_path).command(0)
+    assert given == [120.0, 600.0]
 
 
 def test_a_compiler_that_was_killed_is_started_again(forge, tmp_path):

@@ -18,7 +18,7 @@ from jaxrl_envs.forge.fleet.scratch import Scratch
 
 SOURCES = Path(__file__).resolve().parents[1] / "daemon" / "src"
 MAIN, BRIDGE = "forgedaemon.ForgeDaemon", "forgedaemon.Bridge"
-SECONDS = 120.0  # for the compiler, which needs three
+SECONDS = 120.0  # at least, for the compiler, which needs three of CPU
 _ONE = threading.Lock()  # several daemons start at the same time, one of them compiles
 
 
@@ -36,8 +36,8 @@ class CompileError(Exception):
         self.output, self.final = output, final
 
 
-def compiled(java: Java, forge: ForgeRelease) -> Path:
-    """The folder of the daemon's classes.
+def compiled(java: Java, forge: ForgeRelease, seconds: float = SECONDS) -> Path:
+    """The folder of the daemon's classes; a step of compiling may take `seconds`.
 
     Raises:
       CompileError: they are not compiled yet, and cannot be.
@@ -47,7 +47,7 @@ def compiled(java: Java, forge: ForgeRelease) -> Path:
         try:
             folder = cache / _key(java, forge)
             if not folder.is_dir():
-                _compile(java, forge, folder)
+                _compile(java, forge, folder, seconds)
         except OSError as error:
             raise CompileError(f"its classes cannot be kept in {cache} ({error}): set XDG_CACHE_HOME") from error
     return folder
@@ -64,14 +64,14 @@ def _key(java: Java, forge: ForgeRelease) -> str:
     return hashlib.sha256(repr((java, jar, sources)).encode()).hexdigest()[:20]
 
 
-def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
+def _compile(java: Java, forge: ForgeRelease, folder: Path, seconds: float) -> None:
     """Compiles into a temporary folder and renames it, so that no other process finds half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(Scratch(folder.parent)) as fresh:
         classes = fresh.path / "classes"
         compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
-        _run(java, forge, [*compiler, "-d", str(classes), "-cp", str(forge.jar), *map(str, _sources())])
-        _run(java, forge, ["-cp", f"{classes}{os.pathsep}{forge.jar}", BRIDGE, str(classes)])  # for this Forge
+        _run(java, forge, [*compiler, "-d", str(classes), "-cp", str(forge.jar), *map(str, _sources())], seconds)
+        _run(java, forge, ["-cp", f"{classes}{os.pathsep}{forge.jar}", BRIDGE, str(classes)], seconds)  # for this Forge
         try:
             classes.rename(folder)
         except OSError:
@@ -79,14 +79,14 @@ def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
                 raise
 
 
-def _run(java: Java, forge: ForgeRelease, arguments: list[str]) -> None:
+def _run(java: Java, forge: ForgeRelease, arguments: list[str], seconds: float) -> None:
     """One step of compiling."""
     flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # it runs for two seconds
     command = [str(java.path), *flags, *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:
-        raise CompileError(f"it was not compiled after {SECONDS:g} s", final=False) from error
+        raise CompileError(f"it was not compiled after {seconds:g} s (forge.start_timeout)", final=False) from error
     except OSError as error:
         raise CompileError(f"{java.path} cannot be run: {error.strerror}") from error
     if done.returncode:

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxrl_envs.forge.fleet.classes import MAIN, CompileError, compiled
+from jaxrl_envs.forge.fleet.classes import MAIN, SECONDS, CompileError, compiled
 from jaxrl_envs.forge.fleet.daemon import TOKEN, Daemon, Ended
 from jaxrl_envs.forge.fleet.find import ForgeRelease, Java
 from jaxrl_envs.forge.fleet.profiles import java_flags
@@ -54,7 +54,7 @@ class Launch(NamedTuple):
         options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if told.stock else [])]
         options += ["--forge-version", self.forge.version] if self.forge.version else []
         options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths come from us only: the token tells
-        path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
+        path = f"{compiled(self.java, self.forge, max(SECONDS, told.start_timeout))}{os.pathsep}{self.forge.jar}"
         return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 
 
