@@ -35,8 +35,8 @@ DOINGS = {  # what the game thread of a daemon says that it does, in words
     "rules": "rules of the game",
     "ai": "Forge's AI, which pays for spells too",
     "seats": "legal moves, what a seat sees, carrying out",
-    "waiting": "waiting for an answer",
     "idle": "between two games",
+    "waiting": "waiting for an answer",
 }
 
 

@@ -131,7 +131,7 @@ def test_shares_of_the_time_of_a_game():
     ]
     block = daemons.Block(games=4, decisions=9, jvm_seconds=5.0, own_seconds=2.0, clock_seconds=8.0)
     found = daemons.shares(block, statuses)
-    assert [found[name] for name in daemons.DOINGS] == [2 / 8, 1 / 8, 1 / 8, 3 / 8, 1 / 8]
+    assert [found[name] for name in daemons.DOINGS] == [2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8]
     assert found["gc"] == pytest.approx(0.1) and (found["own"], found["network"]) == (0.25, 0.125)
     assert daemons.shares(block, [{"Waiting": "0"}]) == {}
     facts = {"ai_shares": found, "random_shares": found}
