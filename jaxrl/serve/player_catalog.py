@@ -154,13 +154,18 @@ class PlayerCatalog:
             "about": found["about"] or (type(env).__doc__ or game).strip().splitlines()[0],
             "seats": env.num_players,
             "people": not env.simultaneous,
-            "opponent": player_name(parse(self.usual(context))),
+            "opponent": player_name(parse(self._driver(game) or self.usual(context))),
             "matches": list(driving.MATCHES) if driving else [],
             "options": [
                 {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
                 for name, option in offered_options(game).items()
             ],
         }
+
+    def _driver(self, game: str) -> str | None:
+        """The zoo's policy of a game that a person drives in; it needs no fitting options, see `DrivingRoutes`."""
+        driven = registry.find_module(game, "driving")
+        return next((ZOO + name for name in zoo.names() if driven and zoo.figures(name)["game"] == game), None)
 
     # ---- players ----------------------------------------------------------------------------------------------------
 

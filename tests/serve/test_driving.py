@@ -17,8 +17,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from jaxrl import config as configs
+from jaxrl.players.spec import parse
 from jaxrl.serve.driving import session
 from jaxrl.serve.driving.routes import DrivingRoutes
+from jaxrl.serve.player_catalog import player_name
 from jaxrl.serve.server import Server, ServerSettings
 from jaxrl_envs.shared.errors import UserError
 from tests.support.driven import driving
@@ -266,9 +268,12 @@ def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
     room = DrivingRoutes(Server(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
     found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}
     bots = ["bot:rule_policy", "bot:chase", "bot:still", "bot:random"]
-    assert found == {"1 against 1": ["run:duel", "run:plain", *bots], "2 against 2": bots}
+    assert found == {"1 against 1": ["zoo:car_soccer", "run:duel", "run:plain", *bots], "2 against 2": bots}
     view = room._catalog.view("car_soccer", "run:duel")
     assert room._context("car_soccer", "1 against 1", view).context.env.teams.of.tolist() == [0, 1]
+    usual = {match: room.usual(room._context("car_soccer", match).context, match) for match in found}
+    assert usual == {"1 against 1": "zoo:car_soccer", "2 against 2": "bot:rule_policy"}
+    assert room._catalog._described("car_soccer")["opponent"] == player_name(parse("zoo:car_soccer"))
     with pytest.raises(UserError, match="in different ways"):
         room._seated(
             {"game": "car_soccer", "match": "2 against 2", "seats": ["person", "run:duel", "run:plain", bots[0]]}

@@ -17,7 +17,9 @@ def add_options(parser: ArgumentParser) -> None:
         parser, "the seat of RUN", "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays"
     )
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the game (default: 0)")
-    parser.add_argument("--out", metavar="FILE", default="film.svg", help="where to write it (default: film.svg)")
+    parser.add_argument(
+        "--out", metavar="FILE", default="film.svg", help="where to write it: .svg, .gif or .mp4 (default: film.svg)"
+    )
     help = "also draw what each component of the rewards brought, there"
     parser.add_argument("--rewards", metavar="FILE", default="", help=help)
     parser.add_argument(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
-from jaxrl.matches.recording import replays
+from jaxrl.matches.recording import replays, video
 from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player
 from jaxrl.runs.directory import enable_compilation_cache
@@ -53,13 +54,15 @@ def film(
       name: of the player, see `find_player`; or a file of RUN/replays.
       lookup: how names are looked up.
       seat, opponents, seed: of a new game: the seat of the player, who plays at the others, and the seed.
-      file: to write.
+      file: to write; one that ends in .gif or .mp4 is a video.
       rewards: the file for what each component of the rewards has brought; empty: none.
       pace: 2 is twice as fast.
 
     Raises:
       UserError: a player is unknown, the game has no drawings, or a file cannot be written.
     """
+    if video.is_video(file):
+        video.check_installed()
     for each in filter(None, (file, rewards)):
         if not Path(each).absolute().parent.is_dir() or Path(each).is_dir():
             raise UserError(f"cannot write {each}: give a file in a folder that exists.")
@@ -80,10 +83,10 @@ def film(
         _replayed(name, lookup) if replays.is_replay(name) else _played(name, lookup, seat, opponents, seed)
     )
     page = env.film(states, actions, pace=pace)
-    _write(file, page)
+    size = _write_video(file, page) if video.is_video(file) else _write(file, page)
     seats = ", ".join(f"seat {seat}: {name}" for seat, name in enumerate(names))
     count = f"{len(actions)} {'steps' if env.simultaneous else 'decisions'}"
-    print(f"{file}: {count} ({seats}), {len(page.encode()) / 1000:.0f} kB")
+    print(f"{file}: {count} ({seats}), {size / 1000:.0f} kB")
     if rewards:
         _write(rewards, reward_curves.picture(env, states, names))
         print(f"{rewards}: what each component of the rewards has brought")
@@ -124,8 +127,25 @@ def _check_drawn(env: Env, name: str, state: State) -> None:
         raise UserError(f"{name} has no drawings: a film needs its render_svg.") from None
 
 
-def _write(file: str, page: str) -> None:
+def _write_video(file: str, page: str) -> int:
+    """Writes a GIF or an MP4; returns its bytes."""
+    stills = video.distinct_stills(page, video.per_second(file))
+    print(f"drawing {len(stills):,} pictures; three or four a second ...", flush=True)
+    with _writing(file):
+        video.write_video(stills, Path(file))
+        return Path(file).stat().st_size
+
+
+def _write(file: str, page: str) -> int:
+    """Writes an SVG document; returns its bytes."""
+    with _writing(file):
+        return Path(file).write_text(page, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _writing(file: str) -> Iterator[None]:
+    """Ends in a sentence where a file cannot be written."""
     try:
-        Path(file).write_text(page, encoding="utf-8")
+        yield
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}.") from None

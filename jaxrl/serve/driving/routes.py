@@ -72,6 +72,13 @@ class DrivingRoutes:
         except UserError:
             return False
 
+    def usual(self, context: GameContext, match: str) -> str:
+        """The specification of the opponent for a stranger: the zoo's policy that sees this match as in its training,
+        else the strongest bot."""
+        policies = [each for each in self._catalog.known() if parse(each).kind == ZOO]
+        fitting = (each for each in policies if self._fits(context.id, match, each))
+        return next(fitting, self._catalog.usual(context))
+
     def _context(self, game: str, match: str, view: dict[str, Any] | None = None) -> DrivenGame:
         """The game of a match, with the options under which a policy was trained; by default the game's own."""
         key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
@@ -98,7 +105,7 @@ class DrivingRoutes:
     def _seated(self, asked: dict[str, Any]) -> tuple[GameContext, Driven, list[Player | None], list[str]]:
         found = self._context(str(asked.get("game")), str(asked.get("match")))
         env = found.context.env
-        seats = asked.get("seats", [PERSON, *[self._catalog.usual(found.context)] * (env.num_players - 1)])
+        seats = asked.get("seats", [PERSON, *[self.usual(found.context, str(asked["match"]))] * (env.num_players - 1)])
         if not isinstance(seats, list) or len(seats) != env.num_players or seats.count(PERSON) != 1:
             raise UserError(f"name who sits on the {env.num_players} seats, one of them a person.")
         views = [
