@@ -458,7 +458,7 @@ RESOLVED = {  # digest of what differs from the defaults; a changed base or defa
     "battle_balance": "b5693ca7e89e",
     "battle_dqn": "779ddf8f8205",
     "battle_speed": "2c7f7b833a56",
-    "battle_zoo": "cc9b20e18bd6",
+    "battle_zoo": "947bc9aec400",
     "beasty_bar": "19168a3c4496",
     "beasty_bar_transformer": "153cc899f6d8",
     "forge": "8d47268dbcd3",
