@@ -38,10 +38,10 @@ from jaxrl_envs.shared.errors import UserError
 from tests.support.waiting import wait_until
 
 
-def events(folder) -> list[Event]:
+def events(folder, name="tensorboard") -> list[Event]:
     """All events below a folder, file by file in the order of their names (records: length, crc, data, crc)."""
     found = []
-    for file in sorted((folder / "tensorboard").iterdir()):
+    for file in sorted((folder / name).iterdir()):
         data, place = file.read_bytes(), 0
         while place < len(data):
             (length,) = struct.unpack_from("<Q", data, place)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from examples.aim_callback import AimCallback
+from examples.media_callback import WandbMedia
 from examples.wandb_callback import WandbCallback
 from jaxrl import cli
 from jaxrl.config import trust
 from jaxrl.runs.directory import find_run
 from jaxrl.runs.folder import next_command
 from jaxrl.training.callbacks import Callback, Callbacks, RunFacts
+from tests.runs.test_metrics import events
 
 CONFIG = """
 env: {id: "examples.nim:Nim"}
@@ -177,3 +181,35 @@ def test_a_logger_of_another_library(library, entry, key, callback, tmp_path, mo
         logger.on_end(True)
         assert logger.run.settings[key] == expected
         assert logger.run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and logger.run.closed == [0]
+
+
+@pytest.mark.thorough
+def test_tables_histograms_and_a_film_stand_beside_the_numbers_in_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = "run.devices=1 run.cache_dir= network.hidden=[8] train.num_envs=16 train.num_steps=16 train.total_steps=512"
+    more = "train.updates_per_call=1 train.checkpoint_every=1 train.evaluate_every=1 evaluate.deals=2"
+    media = "callbacks=[examples.media_callback:TensorBoardMedia]"
+    told = ["train", "env.id=beasty_bar", *small.split(), *more.split(), "evaluate.training_deals=2", media]
+    assert cli.main([*told, "evaluate.opponents=[random]", "--name", "seen"]) == 0
+    tags = {each.tag: each for event in events(tmp_path / "runs" / "seen", "media") for each in event.summary.value}
+    assert b"| random |" in tags["evaluation/text_summary"].tensor.string_val[0]
+    kernels = [value for tag, value in tags.items() if tag.startswith("parameters/") and tag.endswith("kernel")]
+    assert kernels and all(value.histo.num >= 8 for value in kernels)
+    if importlib.util.find_spec("resvg_py") and importlib.util.find_spec("imageio_ffmpeg"):
+        assert tags["game"].image.encoded_image_string[:4] == b"GIF8"
+
+
+def test_tables_histograms_and_a_film_go_to_weights_and_biases(tmp_path, monkeypatch):
+    kinds = {name: lambda *_, **given: given for name in ("Table", "Histogram", "Video")}
+    sent = []
+    fake = types.SimpleNamespace(log=lambda what, step: sent.append((what, step)), **kinds)
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    media = WandbMedia()
+    media.on_start(RunFacts("mine", tmp_path, {}, 0, 0))
+    media.on_metrics(128, {"eval/hard/win_rate": 0.25, "train/loss": 1.0})
+    media.histogram("parameters/kernel", np.arange(10.0))
+    media.film("game", tmp_path / "media.gif")
+    assert sent[0] == ({"evaluation": {"columns": ["opponent", "won"], "data": [["hard", 0.25]]}}, 128)
+    counts, edges = sent[1][0]["parameters/kernel"]["np_histogram"]
+    assert counts.sum() == 10 and len(edges) == 65
+    assert sent[2] == ({"game": {"format": "gif"}}, 128)
