@@ -27,6 +27,7 @@ from jaxrl.text_tables import table
 from jaxrl.training.callbacks import Callback
 from jaxrl_envs.adapters import require
 
+MMD_ALPHA = 0.002  # with 0 its sequences underflow after some two thousand iterations of Kuhn poker
 GAMES = ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker"]
 OURS = {  # see docs/guides/exploitability.md
     "network": {"hidden": [64, 64]},
@@ -98,11 +99,11 @@ def theirs(game: Any, seconds: float) -> Iterator[Found]:
     if game.num_players() == 2:
         policies = require("open_spiel.python.policy", "MMD", "jaxrl[openspiel]")
         module = require("open_spiel.python.algorithms.mmd_dilated", "MMD", "jaxrl[openspiel]")
-        descent = module.MMDDilatedEnt(game, 0.0, stepsize=1.0)
+        descent = module.MMDDilatedEnt(game, MMD_ALPHA, stepsize=1.0)
         descent.stepsize = 1.0 / np.linalg.norm(descent.payoff_mat, 2)
         far = repeated(descent.update_sequences, seconds)
         average = policies.python_policy_to_pyspiel_policy(descent.get_avg_policies())
-        yield "MMD, alpha 0, average policy (Python)", far, average
+        yield f"MMD, alpha {MMD_ALPHA}, average policy (Python)", far, average
 
 
 def repeated(step: Callable[[], Any], seconds: float) -> str:
