@@ -4,7 +4,7 @@ jaxrl train --config skull_king_cpu callbacks=[examples.media_callback:TensorBoa
 jaxrl train --config skull_king_cpu callbacks=[examples.wandb_callback:WandbCallback,examples.media_callback:WandbMedia]
 
 A table of the opponents after each evaluation, histograms of the parameters at each checkpoint, and at the end a game
-of the last evaluation as a film (pip install 'jaxrl[video]'; without it there is none).
+of the last evaluation as a film (it needs pip install 'jaxrl[video]').
 """
 
 from __future__ import annotations
