@@ -215,6 +215,8 @@ def test_a_run_page_follows_what_is_written(new_page, place):
     page.wait_for_selector("figure:has-text('rollout/ep_rew_mean') path.line", state="attached")
     assert points(page, "rollout/ep_rew_mean") == 30
     titles = page.locator("figcaption strong").all_inner_texts()
+    heights = page.locator("figcaption").evaluate_all("all => all.map((each) => each.getBoundingClientRect().height)")
+    assert max(heights) < 70, heights  # a title and the name of its figure, in at most three lines
     assert "Return of a game" in titles and all("/" not in title for title in titles)
     page.wait_for_selector("#main[data-live=yes]")
 

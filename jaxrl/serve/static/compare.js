@@ -1,7 +1,7 @@
 // Several runs side by side: their curves in one chart each, what differs in their configurations, and a verdict.
 import { ask, at, head, make, marked } from "./common.js";
 import { Chart } from "./chart.js";
-import { grouped } from "./groups.js";
+import { grouped, titleOf } from "./groups.js";
 import { percent, short } from "./words.js";
 
 const names = (new URLSearchParams(location.search).get("runs") || "").split(",").filter(Boolean).slice(0, 8);
@@ -55,7 +55,7 @@ function curves() {
 }
 
 async function fill(grid, tags) {
-  const made = tags.map((tag) => [tag, new Chart(tag)]);
+  const made = tags.map((tag) => [tag, new Chart(titleOf(tag), { tag })]);
   grid.append(...made.map(([, chart]) => chart.element));
   const found = await Promise.all(runs.map((run) => ask(`/runs/of/${encodeURIComponent(run.name)}/curves?tags=${encodeURIComponent(tags.join(","))}`)));
   for (const [tag, chart] of made) {

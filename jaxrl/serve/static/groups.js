@@ -38,8 +38,9 @@ const TOGETHER = [
 ];
 export const CLEAR = 8; // series that one chart shows
 
-/** "train/value_loss" -> "Value loss". */
-function inWords(tag) {
+/** The title of a tag's chart, e.g. "train/policy_loss" -> "Policy loss". */
+export function titleOf(tag) {
+  if (WORDS[tag]) return WORDS[tag];
   const words = tag.slice(tag.indexOf("/") + 1).replace(/^stat_/, "").replace(/[_/]/g, " ");
   return words[0].toUpperCase() + words.slice(1);
 }
@@ -57,7 +58,7 @@ export function grouped(tags) {
   }
   for (const tag of [...MAIN, ...tags]) {
     if (!rest.delete(tag)) continue;
-    found.get(groupOf(tag)).push({ title: WORDS[tag] || inWords(tag), stacked: false, tags: { [tag]: tag } });
+    found.get(groupOf(tag)).push({ title: titleOf(tag), stacked: false, tags: { [tag]: tag } });
   }
   return [...found].filter(([, charts]) => charts.length);
 }
