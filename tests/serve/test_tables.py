@@ -90,7 +90,7 @@ def test_games_are_described_for_their_cards(tmp_path, monkeypatch):
     catalog = PlayerCatalog(("beasty_bar", "car_soccer", "forge", HIGH_CARD), tmp_path, ())
     found = {each["id"]: each for each in catalog.describe()}
     assert [each["title"] for each in found.values()] == ["Beasty Bar", "Car soccer", "High Card"], "no Forge, no Magic"
-    assert [each["opponent"] for each in found.values()] == ["Zoo policy", "Rule policy bot", "Highest bot"]
+    assert [each["opponent"] for each in found.values()] == ["Zoo policy", "Zoo policy", "Highest bot"]
     with monkeypatch.context() as patch:  # cards are there before any network is made
         patch.setattr("jaxrl.players.export.make_algorithm", None)
         assert PlayerCatalog(("skull_king",), tmp_path, ()).describe()[0]["opponent"] == "Zoo policy"

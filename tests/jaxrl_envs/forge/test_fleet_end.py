@@ -117,7 +117,7 @@ def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
         ({"daemons": ("here",)}, "'here' is no address"),
         ({"daemons": ("here:0",)}, "'here:0' is no address"),
         ({"daemons": ("a..b:1",)}, "'a..b:1' is no address"),
-        ({"profile": "serail"}, "forge.profile must be serial, parallel or g1"),
+        ({"profile": "serail"}, "forge.profile must be serial, parallel, g1 or g1_common"),
         ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
         ({"decision_timeout": 0}, "forge.decision_timeout must be"),
         ({"start_timeout": True}, "forge.start_timeout must be"),
