@@ -32,9 +32,6 @@ from scripts.zoo import __main__ as maker
 from scripts.zoo import board
 
 SHIPPED = zoo.names()
-QUICK = [
-    pytest.param(name, marks=pytest.mark.thorough) if name == "car_soccer" else name for name in SHIPPED
-]  # physics
 SIZE = 2_000_000
 
 
@@ -71,7 +68,7 @@ def test_the_leaderboard_is_that_of_the_cards():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_policy_plays(name):
     """One game against random play, to its end."""
     policy = loaded(name)
