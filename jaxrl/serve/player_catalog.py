@@ -149,12 +149,12 @@ class PlayerCatalog:
             context = self.context(game, {})
         except RemoteGameError:  # its recorded games can be looked at
             return found
-        env = context.env
+        env, opponent = context.env, self._driver(game) if driving else None
         return found | {
             "about": found["about"] or (type(env).__doc__ or game).strip().splitlines()[0],
             "seats": env.num_players,
             "people": not env.simultaneous,
-            "opponent": player_name(parse(self._driver(game) or self.usual(context))),
+            "opponent": player_name(parse(opponent or self.usual(context))),
             "matches": list(driving.MATCHES) if driving else [],
             "options": [
                 {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
@@ -164,8 +164,7 @@ class PlayerCatalog:
 
     def _driver(self, game: str) -> str | None:
         """The zoo's policy of a game that a person drives in; it needs no fitting options, see `DrivingRoutes`."""
-        driven = registry.find_module(game, "driving")
-        return next((ZOO + name for name in zoo.names() if driven and zoo.figures(name)["game"] == game), None)
+        return next((ZOO + name for name in zoo.names() if zoo.figures(name)["game"] == game), None)
 
     # ---- players ----------------------------------------------------------------------------------------------------
 

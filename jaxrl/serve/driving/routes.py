@@ -105,7 +105,10 @@ class DrivingRoutes:
     def _seated(self, asked: dict[str, Any]) -> tuple[GameContext, Driven, list[Player | None], list[str]]:
         found = self._context(str(asked.get("game")), str(asked.get("match")))
         env = found.context.env
-        seats = asked.get("seats", [PERSON, *[self.usual(found.context, str(asked["match"]))] * (env.num_players - 1)])
+        if "seats" in asked:
+            seats = asked["seats"]
+        else:
+            seats = [PERSON, *[self.usual(found.context, str(asked["match"]))] * (env.num_players - 1)]
         if not isinstance(seats, list) or len(seats) != env.num_players or seats.count(PERSON) != 1:
             raise UserError(f"name who sits on the {env.num_players} seats, one of them a person.")
         views = [
