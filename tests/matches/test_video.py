@@ -44,7 +44,7 @@ def test_a_picture_without_animation_is_one_still():
 @pytest.mark.parametrize("name", ["film.gif", "film.mp4"])
 def test_a_video_has_the_length_and_the_pictures_of_the_film(tmp_path, name):
     file = tmp_path / name
-    video.write_video(video.distinct_stills(film(), video.per_second(name)), file)
+    video.write_video(film(), file)
     if name.endswith(".gif"):
         from PIL import Image
 

@@ -129,10 +129,8 @@ def _check_drawn(env: Env, name: str, state: State) -> None:
 
 def _write_video(file: str, page: str) -> int:
     """Writes a GIF or an MP4; returns its bytes."""
-    stills = video.distinct_stills(page, video.per_second(file))
-    print(f"drawing {len(stills):,} pictures; three or four a second ...", flush=True)
     with _writing(file):
-        video.write_video(stills, Path(file))
+        video.write_video(page, Path(file))
         return Path(file).stat().st_size
 
 

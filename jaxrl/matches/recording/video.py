@@ -33,30 +33,27 @@ def is_video(file: str) -> bool:
     return Path(file).suffix.lower() in PER_SECOND
 
 
-def per_second(file: str) -> float:
-    """Pictures a second of such a file."""
-    return PER_SECOND[Path(file).suffix.lower()]
-
-
-def distinct_stills(page: str, per_second: float) -> list[tuple[str, int]]:
-    """The stills of a film, each with the number of pictures in a row that it stands for; see `stills_of`."""
-    return [(still, len(list(same))) for still, same in itertools.groupby(stills_of(page, per_second))]
-
-
-def write_video(stills: list[tuple[str, int]], file: Path) -> None:
-    """Writes a film as a GIF or an MP4, by the ending of `file`.
+def write_video(page: str, file: Path) -> None:
+    """Writes a film as a GIF or an MP4, by the ending of `file`, and prints how many pictures it draws.
 
     Args:
-      stills: of `distinct_stills`, with this file's pictures a second.
+      page: the animated SVG document.
       file: ending in .gif or .mp4.
 
     Raises:
       OSError: the file cannot be written.
     """
     kind = file.suffix.lower()
-    pictures = (_draw(text, WIDTH[kind]) for text, _ in stills)
+    stills = distinct_stills(page, PER_SECOND[kind])
+    print(f"drawing {len(stills):,} pictures; three or four a second ...", flush=True)
+    pictures = (_draw(still, WIDTH[kind]) for still, _ in stills)
     counts = [count for _, count in stills]
     _write_gif(file, pictures, counts) if kind == ".gif" else _write_mp4(file, pictures, counts)
+
+
+def distinct_stills(page: str, per_second: float) -> list[tuple[str, int]]:
+    """The stills of a film, each with the number of pictures in a row that it stands for; see `stills_of`."""
+    return [(still, len(list(same))) for still, same in itertools.groupby(stills_of(page, per_second))]
 
 
 def stills_of(page: str, per_second: float) -> Iterator[str]:
