@@ -193,7 +193,7 @@ function endRound(game) {
 
 // ---- what a seat may know -------------------------------------------------------------------------------------------
 
-/** What one seat may know. Seats are relative: 0 is the observer, 1 the next one, and so on; -1 is none. */
+/** What one seat may know. Seats are relative: 0 is the observer, 1 the next one, and so on; -1 stands for no seat. */
 export function view(game, seat) {
   const { round, setup, phase } = game, n = setup.players, relative = (one) => one < 0 ? -1 : (one - seat + n) % n;
   const turned = (values) => values.map((_, i) => values[(seat + i) % n]);
