@@ -22,6 +22,8 @@ from jaxrl_envs.battle.settings import BattleSettings, settings_from_tree
 from jaxrl_envs.host.game import HostGame
 from jaxrl_envs.shared.errors import UserError
 
+MOST_FOR_ALL = 64  # rosters of which every pair is played
+
 
 class BattleGame(HostGame):
     """A tabletop battle of two sides on a grid: 69 actions, about 100 decisions, f32[1051] observations."""
@@ -40,7 +42,7 @@ class BattleGame(HostGame):
         *,
         maps: tuple[str, ...] = ("standard",),
         rosters: tuple[str, ...] = ("line", "line"),
-        pairings: Literal["sides", "all"] = "sides",
+        pairings: Literal["sides", "all", "matched"] = "sides",
         mission: Literal["hold", "annihilation"] = "hold",
         rounds: int = 5,
         vp_each: int = 5,
@@ -59,8 +61,9 @@ class BattleGame(HostGame):
           maps: shipped names (standard, centre, walled, small), "file.yaml:name", or drawn ones by number: random:7,
             random:0-15; each battle draws one of them.
           rosters: shipped names (line, horde, walkers), YAML files, or drawn ones by number: random:7, random:0-15.
-            One: of both sides; two: of side 0 and side 1; with pairings "all", any number.
-          pairings: sides (as listed) | all (every ordered pair of the listed rosters, in turn).
+            One: of both sides; two: of side 0 and side 1; with pairings "all" or "matched", any number.
+          pairings: sides (as listed) | all (every ordered pair of the listed rosters, in turn) | matched (each of them
+            against one other, on both sides: for hundreds of rosters).
           mission: hold (objectives give VP) | annihilation (destroyed units do).
           rounds: rounds of a battle, 1 to 20.
           vp_each: hold: VP for every objective controlled, 0 to 1000.
@@ -135,9 +138,17 @@ def _pairs(names: Sequence[str], pairings: str) -> tuple[tuple[Roster, Roster], 
         raise UserError("battle: rosters must name at least one roster, e.g. [line].")
     rosters = [load_roster(name) for name in random_setups.expanded(names)]
     if pairings == "all":
+        if len(rosters) > MOST_FOR_ALL:
+            raise UserError(
+                f"battle: pairings all of {len(rosters)} rosters are {len(rosters) ** 2:,}: name at most "
+                f"{MOST_FOR_ALL}, or set pairings to matched."
+            )
         return tuple((one, other) for one in rosters for other in rosters)
+    if pairings == "matched":
+        return tuple(random_setups.matched(rosters))
     if len(rosters) > 2:
         raise UserError(
-            f"battle: rosters names {len(rosters)}: give one for both sides or one for each, or set pairings to all."
+            f"battle: rosters names {len(rosters)}: give one for both sides or one for each, or set pairings to all or "
+            "matched."
         )
     return ((rosters[0], rosters[-1]),)

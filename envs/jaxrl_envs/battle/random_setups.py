@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxrl_envs.shared.errors import UserError
 
 PREFIX = "random:"
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
-MOST = 64  # in one range
+MOST = 1024  # in one range
 FEWEST_UNITS, MOST_UNITS, MOST_MODELS = 3, 8, 20
 RADIUS = 3  # of objectives
+Item = TypeVar("Item")
 
 
 class Draws:
@@ -30,6 +31,16 @@ class Draws:
         self._count += 1
         word = hashlib.sha256(f"{self._text} {self._count}".encode()).digest()[:8]
         return low + int.from_bytes(word, "big") % (high - low + 1)
+
+
+def matched(items: Sequence[Item]) -> list[tuple[Item, Item]]:
+    """Pairs in which every item comes once first and once second, against another one that its place decides; there are
+    as many ordered pairs as twice the items, and the same ones for ever."""
+    draws, others = Draws(f"pairs of {len(items)}"), list(items)
+    for i in range(len(others) - 1, 0, -1):  # Sattolo's cycle: none is left in its own place
+        j = draws.between(0, i - 1)
+        others[i], others[j] = others[j], others[i]
+    return [pair for one, other in zip(items, others, strict=True) for pair in ((one, other), (other, one))]
 
 
 def expanded(names: Sequence[str]) -> list[str]:

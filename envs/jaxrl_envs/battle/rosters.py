@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -115,9 +116,14 @@ def load_roster(name: str | Path) -> Roster:
 
 def _drawn(name: str) -> dict[str, Any]:
     """A roster of units like those of the rosters in `POOL`, worth about as much as these are on average."""
-    trees = [read(FOLDER / f"{each}.yaml") for each in POOL]
-    pool = [unit for tree in trees for unit in tree["units"]]
-    return random_setups.draw_roster(name, pool, sum(map(random_setups.points, pool)) / len(trees))
+    pool = _pool()
+    return random_setups.draw_roster(name, pool, sum(map(random_setups.points, pool)) / len(POOL))
+
+
+@functools.cache  # hundreds of rosters are drawn from it
+def _pool() -> list[dict[str, Any]]:
+    """The units of the rosters in `POOL`, as their files hold them."""
+    return [unit for each in POOL for unit in read(FOLDER / f"{each}.yaml")["units"]]
 
 
 # ---- as it is written -----------------------------------------------------------------------------------------------

@@ -150,7 +150,24 @@ def test_drawn_rosters_and_maps_are_the_same_for_ever_and_playable():
     assert battle.result()["decisions"] > 20
 
 
-@pytest.mark.parametrize("name", ["random:", "random:x", "random:5-3", "random:0-64", "random:-1"])
+def test_hundreds_of_rosters_are_matched_and_all_pairs_of_them_refused():
+    game = BattleGame(maps=("random:0-3",), rosters=("random:100-299",), pairings="matched")
+    names = [(one.name, other.name) for one, other in game.pairs]
+    assert names == [
+        (one.name, other.name) for one, other in BattleGame(rosters=("random:100-299",), pairings="matched").pairs
+    ]
+    everyone = sorted(f"random:{number}" for number in range(100, 300))
+    assert sorted(one for one, _ in names) == sorted(everyone * 2) == sorted(other for _, other in names)
+    assert all(one != other for one, other in names) and set(names) == {(other, one) for one, other in names}
+    assert (
+        BattleGame(rosters=("line",), pairings="matched").pairs
+        == BattleGame(rosters=("line",), pairings="all").pairs * 2
+    )
+    with pytest.raises(UserError, match="at most 64, or set pairings to matched"):
+        BattleGame(rosters=("random:0-64",), pairings="all")
+
+
+@pytest.mark.parametrize("name", ["random:", "random:x", "random:5-3", "random:0-1024", "random:-1"])
 def test_wrong_numbers_of_drawn_rosters_are_one_sentence(name):
-    with pytest.raises(UserError, match="random:NUMBER or random:FIRST-LAST, up to 64"):
+    with pytest.raises(UserError, match="random:NUMBER or random:FIRST-LAST, up to 1024"):
         BattleGame(rosters=(name,))
