@@ -30,6 +30,7 @@ from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.serve.test_runs import make_run
+from tests.support.forge.recorded_engine import read_all
 
 SECONDS = 10.0  # for one reading
 KINDS = ["pipe", "endless", "loop", "folder", "socket", "closed"]
@@ -127,7 +128,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "a.replay": lambda path: (replays.is_replay(str(path)), replays.read(str(path))),
     "a": lambda path: replays.is_replay(str(path)),
     "a.dck": lambda path: read_deck(path),
-    "a.forge.gz": lambda path: recording.read_all(recording.find([path.parent])),
+    "a.forge.gz": lambda path: read_all(recording.find([path.parent])),
     "scale.yaml": lambda path: rating_scale.read(path),
     "roster.yaml": lambda path: load_roster(path),
     "map.yaml": lambda path: load_map(path),

@@ -187,7 +187,7 @@ assert not heavy, heavy
 
 def test_every_command_has_help_that_waits_for_nothing(tmp_path):
     """Help imports no jax, whose import alone takes too long for a list of options."""
-    names = [*cli.commands(), "forge record", "forge story", "forge replay"]
+    names = [*cli.commands(), "forge record", "forge story"]
     result = run("-c", HELP, *names, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert all(f"usage: jaxrl {name.split()[0]} " in result.stdout for name in names)
@@ -205,7 +205,7 @@ def completions(line: str, cwd: Path) -> set[str]:
     ("line", "words"),
     [
         ("jaxrl re", {"resume"}),
-        ("jaxrl forge re", {"record", "replay"}),
+        ("jaxrl forge re", {"record"}),
         ("jaxrl train --conf", {"--config"}),
         ("jaxrl train --config skull_king_c", {"skull_king_cpu"}),
         ("jaxrl train --config x ppo.gam", {"ppo.gamma="}),

@@ -1,4 +1,4 @@
-"""The commands of `jaxrl forge …`: decks, recording games, reading them, and serving them in place of a daemon."""
+"""The commands of `jaxrl forge …`: decks, recording games, and reading them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import types
 
 from jaxrl_envs.shared.errors import UserError, nearest
 
-HELP = "list and make decks, record, read and replay games of Forge (Magic)"
+HELP = "list and make decks, record and read games of Forge (Magic)"
 COMMANDS = {
     "decks": "jaxrl_envs.forge.deckbuilding.command",
     "record": "jaxrl_envs.forge.recordings.record_ai",
     "story": "jaxrl_envs.forge.display.transcript",
-    "replay": "jaxrl_envs.forge.recordings.recorded_engine",
 }
 
 

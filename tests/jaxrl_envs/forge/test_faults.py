@@ -19,7 +19,6 @@ from jaxrl_envs.forge.engine.state import ENDS, GameState
 from jaxrl_envs.forge.fleet.daemon import FleetError
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link
@@ -28,6 +27,7 @@ from tests.support.forge.conversations import RECORDED
 from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
 from tests.support.forge.lines import server
 from tests.support.forge.play import HASTY, STEPS, FakeFleet, faking, play
+from tests.support.forge.recorded_engine import RecordedGame, read_all
 
 pytestmark = pytest.mark.thorough
 
@@ -288,7 +288,7 @@ def test_what_is_recorded_is_what_was_said(clean, recorded, tmp_path):
     """forge.record: played again with the answers in the files, by a server that takes no others."""
     with faking(recorded, GAMES, record=str(tmp_path)) as fleet:
         same(play(fleet), clean)
-    games = recording.read_all([tmp_path])
+    games = read_all([tmp_path])
     assert len(games) == clean.ended
     with faking([RecordedGame(each) for each in games], GAMES, strict=True) as fleet:
         found = play(fleet, steps=30)

@@ -11,11 +11,11 @@ from jaxrl.cli import main
 from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.recordings import record_ai, recording
 from jaxrl_envs.forge.recordings.record_ai import Job
-from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import RECORDED
 from tests.support.forge.fake import FakeDaemon, Fault
 from tests.support.forge.play import faking
+from tests.support.forge.recorded_engine import RecordedGame
 
 GAMES = list(recording.read(RECORDED / "observed.forge.gz"))
 OBSERVED = [RecordedGame(each) for each in GAMES]
@@ -104,7 +104,7 @@ def test_the_command_line(tmp_path, capsys):
     assert main(["forge", "story", out, "--game", "2"]) == 0
     assert "Result: Forge " in capsys.readouterr().out
     for wrong, says in (
-        (["forge"], "forge needs a command first: decks, record, story, replay"),
+        (["forge"], "forge needs a command first: decks, record, story"),
         (["forge", "stroy"], "did you mean 'story'"),
         (["forge", "record", "--games", "0"], "at least one game"),
         (["forge", "record", "--limit", "0"], "--limit is in seconds of computing, at least 0.001"),
@@ -114,7 +114,6 @@ def test_the_command_line(tmp_path, capsys):
             "the folder /dev/null/x for recordings cannot be made",
         ),
         (["forge", "story", str(tmp_path / "missing")], "there is no recording"),
-        (["forge", "replay", str(tmp_path / "missing")], "there is no recording"),
     ):
         assert main(wrong) == 2
         assert says in capsys.readouterr().err

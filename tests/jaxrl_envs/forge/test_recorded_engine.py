@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from jaxrl.cli import main
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.recordings.recorded_engine import RecordedEngine, RecordedGame
 from jaxrl_envs.forge.recordings.recording import Writer
+from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import RECORDED, made_up
 from tests.support.forge.fleets import until as settled
+from tests.support.forge.recorded_engine import RecordedEngine, RecordedGame, main
 from tests.support.paths import ROOT
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
@@ -181,7 +181,7 @@ def test_a_seat_that_is_given_away_is_not_asked_again():
         assert asked == [1, 2, 3, 4, 6, 8, 10] and heard[-1].startswith("GAME_RESULT")
 
 
-# ---- jaxrl forge replay ---------------------------------------------------------------------------------------------
+# ---- as a process ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -192,8 +192,8 @@ def file(tmp_path):
     return tmp_path / "games.forge.gz"
 
 
-def test_the_command(file):
-    command = [sys.executable, "-m", "jaxrl.cli", "forge", "replay", "--port", "0", "--daemons", "3"]
+def test_it_is_a_process(file):
+    command = [sys.executable, "-m", "tests.support.forge.recorded_engine", "--port", "0", "--daemons", "3"]
     with subprocess.Popen([*command, str(file)], stdout=subprocess.PIPE, cwd=ROOT, text=True) as process:
         told = re.fullmatch(r"FORGE DAEMON READY port=(\d+),(\d+),(\d+) forge=1.0\n", process.stdout.readline())
         assert f"'forge.daemons=[127.0.0.1:{told[1]},127.0.0.1:{told[2]},127.0.0.1:" in process.stdout.readline()
@@ -206,7 +206,8 @@ def test_the_command(file):
         assert process.wait(10) == 0
 
 
-def test_a_port_that_is_taken(file, capsys):
+def test_a_port_that_is_taken(file):
     with replaying([made_up()]) as daemon:
-        assert main(["forge", "replay", str(file), "--port", str(daemon.port)]) == 2
-    assert f"cannot listen on port {daemon.port}: Address already in use; choose another" in capsys.readouterr().err
+        wrong = f"cannot listen on port {daemon.port}: Address already in use; choose another"
+        with pytest.raises(UserError, match=wrong):
+            main([str(file), "--port", str(daemon.port)])

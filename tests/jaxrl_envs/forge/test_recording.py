@@ -14,9 +14,10 @@ import pytest
 
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import demonstrations, recording
-from jaxrl_envs.forge.recordings.recording import Folder, NewGame, Writer
+from jaxrl_envs.forge.recordings.recording import Folder, Writer
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import made_up
+from tests.support.forge.recorded_engine import NewGame, parse_newgame, read_all
 
 GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
 
@@ -142,7 +143,7 @@ def test_files_and_folders(tmp_path):
         written(tmp_path / name, GAMES[:1])
     (tmp_path / "notes.txt").write_text("not one of ours")
     assert {str(path.relative_to(tmp_path)) for path in recording.find([tmp_path])} == set(names)
-    assert len(recording.read_all([tmp_path])) == 3
+    assert len(read_all([tmp_path])) == 3
     with pytest.raises(UserError, match="cannot write"):
         Writer(tmp_path / "no" / "such" / "folder.forge.gz")
 
@@ -155,7 +156,7 @@ def test_a_folder_begins_a_new_file_when_one_is_full(tmp_path):
     writer.close()
     files = recording.find([tmp_path])
     assert 1 < len(files) < len(GAMES)
-    assert [each.lines for each in recording.read_all(files)] == [each.lines for each in GAMES]
+    assert [each.lines for each in read_all(files)] == [each.lines for each in GAMES]
 
 
 def test_decisions_and_answers():
@@ -196,7 +197,7 @@ def test_words_are_quoted_and_read_back(word):
     ],
 )  # fmt: skip
 def test_what_newgame_asks_for(line, expected):
-    assert recording.parse_newgame(line) == NewGame(*expected)
+    assert parse_newgame(line) == NewGame(*expected)
 
 
 def test_deck_names():
@@ -230,11 +231,11 @@ def test_a_small_file_does_not_take_the_memory(tmp_path, monkeypatch, pack, bomb
     unpacked = recording._unpacked
     monkeypatch.setattr(recording, "_unpacked", lambda *of: (blocks.append(len(b)) or b for b in unpacked(*of)))
     with pytest.raises(UserError, match=message):
-        recording.read_all([file])
+        read_all([file])
     assert sum(blocks) < 7 << 20  # noticed while it is unpacked
 
 
 def test_a_game_has_a_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "GAME", 1000)
     with pytest.raises(UserError, match="line .*: a game has more than"):
-        recording.read_all([written(tmp_path / "x.forge.gz", GAMES)])
+        read_all([written(tmp_path / "x.forge.gz", GAMES)])

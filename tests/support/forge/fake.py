@@ -33,9 +33,9 @@ from jaxrl_envs.forge.deckbuilding.deck import read_deck
 from jaxrl_envs.forge.fleet.classes import BRIDGE
 from jaxrl_envs.forge.fleet.daemon import TOKEN
 from jaxrl_envs.forge.fleet.find import DECKS
-from jaxrl_envs.forge.recordings.recorded_engine import ClientHandler, Game, RecordedEngine, RecordedGame, choose
-from jaxrl_envs.forge.recordings.recording import NewGame, deck_name
+from jaxrl_envs.forge.recordings.recording import deck_name
 from jaxrl_envs.shared.errors import UserError
+from tests.support.forge.recorded_engine import ClientHandler, Game, NewGame, RecordedEngine, RecordedGame, choose
 from tests.support.paths import PYTHONPATH
 
 DECISIONS = 5  # of a game of numbers

@@ -15,12 +15,12 @@ from jaxrl_envs.forge.engine.games import ForgeEngine
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.game import ForgeGame
-from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, make_buffers
 from tests.support.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
+from tests.support.forge.recorded_engine import RecordedGame
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
 HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)

@@ -46,19 +46,6 @@ FLUSH = 64  # lines after which what was written can be read
 LINE, GAME = 1 << 24, 1 << 28  # bytes that are read of one at most; real ones have 15 kB and 2 MB
 SMALL, RATIO = 1 << 26, 400  # bytes that a file may unpack to, and how often its size beyond; real ones: 180 times
 LIMIT_MB = 64.0  # of a file in a folder of recordings, before compression
-DEFAULT_MODE = "ai"
-
-
-class NewGame(NamedTuple):
-    """The fields of a NEWGAME line."""
-
-    decks: tuple[str, ...]
-    seed: int | None
-    mode: str  # "i", "1", "2" or "12": the seats that the client holds; "o": observed; "ai": no seat is asked
-    quiet: bool
-    always_ask: bool
-    mulligans: bool
-    options: str  # as they were written, without the decks and the seed
 
 
 class Conversation(NamedTuple):
@@ -107,7 +94,7 @@ def parsed(text: bytes) -> dict[str, Any]:
         raise UserError(f"a recorded decision is damaged ({begin!r}): {why}") from None
 
 
-# ---- the command line of the protocol -------------------------------------------------------------------------------
+# ---- NEWGAME --------------------------------------------------------------------------------------------------------
 
 
 def words(line: str) -> list[str]:
@@ -123,31 +110,6 @@ def quoted(word: str) -> str:
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def parse_newgame(line: str) -> NewGame:
-    """Parses a NEWGAME line; unknown options with a value are kept as text."""
-    found = words(line)[1:]
-    decks = tuple(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
-    values: dict[str, str] = {}
-    rest = iter(found[len(decks) :])
-    seats = ""
-    for word in rest:
-        value = next(rest, "") if word in ("-p", "-c", "-s", "-A", "-f") else ""
-        seats += value if word == "-p" else ""
-        values[word] = value
-    seats = "12" if "-i" in values else "".join(sorted(set(seats)))
-    mode = "o" if "-o" in values else {"12": "i"}.get(seats, seats or DEFAULT_MODE)
-    seed = values.pop("-s", "")
-    return NewGame(
-        decks=decks,
-        seed=int(seed) if re.fullmatch(r"-?\d+", seed) else None,
-        mode=mode,
-        quiet="-q" in values,
-        always_ask="-a" not in values,
-        mulligans="-m" in values,
-        options=" ".join(f"{key} {quoted(value)}" if value else key for key, value in values.items()),
-    )
-
-
 def deck_name(deck: str) -> str:
     """A deck's name as the daemon says it: the file's, without folder and `.dck`."""
     return re.split(r"[/\\]", deck)[-1].removesuffix(".dck")
@@ -155,13 +117,19 @@ def deck_name(deck: str) -> str:
 
 def meta_of(lines: list[bytes], forge: str = "") -> dict[str, Any]:
     """Metadata of a game from its lines, which begin with NEWGAME."""
-    asked = parse_newgame(lines[0][len(CLIENT) :].decode(errors="replace"))
-    seeds = [line for line in lines[:4] if line.startswith(b"< SEED:")]
+    found = words(lines[0][len(CLIENT) :].decode(errors="replace"))[1:]
+    decks = list(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
+    options = found[len(decks) :]
+    seeds = [line.split(b":")[1] for line in lines[:4] if line.startswith(b"< SEED:")]
+    if "-s" in options:
+        at = options.index("-s")
+        seeds += [options[at + 1].encode()]
+        del options[at : at + 2]
     return {
         "forge": forge,
-        "decks": [deck_name(deck) for deck in asked.decks],
-        "seed": int(seeds[0].split(b":")[1]) if seeds else asked.seed,
-        "options": asked.options,
+        "decks": [deck_name(deck) for deck in decks],
+        "seed": int(seeds[0]) if seeds else None,
+        "options": " ".join(map(quoted, options)),
     }
 
 
@@ -311,19 +279,6 @@ def read(path: str | Path) -> Iterator[Conversation]:
                 raise UserError(f"{path}, line {number}: a game has more than {GAME >> 20} MB.")
     if meta is not None:
         yield _conversation(meta, lines)
-
-
-def read_all(paths: Iterable[str | Path]) -> list[Conversation]:
-    """All complete conversations of files and folders.
-
-    Raises:
-      UserError: as `find` and `read`, and if there is not one complete game.
-    """
-    paths = find(paths)
-    found = [each for path in paths for each in read(path) if each.complete]
-    if not found:
-        raise UserError(f"there is no complete game in {', '.join(map(str, paths)) or 'an empty list'}.")
-    return found
 
 
 def _conversation(meta: dict[str, Any], lines: list[bytes]) -> Conversation:

@@ -1,4 +1,6 @@
-"""Recorded engine: serves recorded games in place of Forge's daemon, `jaxrl forge replay --port 17171 recorded/`.
+"""Recorded engine: serves recorded games in place of Forge's daemon, from a checkout also as a process of its own:
+
+    python -m tests.support.forge.recorded_engine --port 17171 recorded/
 
 A game asked for by NEWGAME gets the recording with its decks and seed if there is one, else one that its decks and
 its seed choose: the same game always gives the same decisions, whatever was played before. By default any answer will
@@ -14,12 +16,13 @@ import re
 import socketserver
 import threading
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from jaxrl_envs.forge.fleet.daemon import PROTOCOL
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.recordings.recording import Conversation, NewGame
+from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.shared.errors import UserError
 
 HEAD = (b"< GAME_START:", b"< SEED:")
@@ -34,6 +37,56 @@ LONGEST = 1 << 16  # bytes of a client's line
 Game = Generator[bytes, bytes, bytes]  # yields what is said before each answer, returns what comes after the last one
 
 
+class NewGame(NamedTuple):
+    """The fields of a NEWGAME line."""
+
+    decks: tuple[str, ...]
+    seed: int | None
+    mode: str  # "i", "1", "2" or "12": the seats that the client holds; "o": observed; "ai": no seat is asked
+    quiet: bool
+    always_ask: bool
+    mulligans: bool
+    options: str  # as they were written, without the decks and the seed
+
+
+def parse_newgame(line: str) -> NewGame:
+    """Parses a NEWGAME line; unknown options with a value are kept as text."""
+    found = recording.words(line)[1:]
+    decks = tuple(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
+    values: dict[str, str] = {}
+    rest = iter(found[len(decks) :])
+    seats = ""
+    for word in rest:
+        value = next(rest, "") if word in ("-p", "-c", "-s", "-A", "-f") else ""
+        seats += value if word == "-p" else ""
+        values[word] = value
+    seats = "12" if "-i" in values else "".join(sorted(set(seats)))
+    mode = "o" if "-o" in values else {"12": "i"}.get(seats, seats or "ai")
+    seed = values.pop("-s", "")
+    return NewGame(
+        decks=decks,
+        seed=int(seed) if re.fullmatch(r"-?\d+", seed) else None,
+        mode=mode,
+        quiet="-q" in values,
+        always_ask="-a" not in values,
+        mulligans="-m" in values,
+        options=" ".join(f"{key} {recording.quoted(value)}" if value else key for key, value in values.items()),
+    )
+
+
+def read_all(paths: Iterable[str | Path]) -> list[Conversation]:
+    """All complete conversations of files and folders.
+
+    Raises:
+      UserError: as `find` and `read`, and if there is not one complete game.
+    """
+    paths = recording.find(paths)
+    found = [each for path in paths for each in recording.read(path) if each.complete]
+    if not found:
+        raise UserError(f"there is no complete game in {', '.join(map(str, paths)) or 'an empty list'}.")
+    return found
+
+
 class RecordedGame:
     """A recorded game, split at the client's answers.
 
@@ -44,7 +97,7 @@ class RecordedGame:
 
     def __init__(self, conversation: Conversation):
         newgame = next((line[2:] for line in conversation.lines if line.startswith(b"> NEWGAME")), b"NEWGAME")
-        self.newgame = recording.parse_newgame(newgame.decode())
+        self.newgame = parse_newgame(newgame.decode())
         self.decks = tuple(map(recording.deck_name, self.newgame.decks))
         seed = next((line for line in conversation.lines if line.startswith(b"< SEED:")), None)
         self.seed = int(seed.split(b":")[1]) if seed else self.newgame.seed
@@ -127,7 +180,7 @@ class ClientHandler(socketserver.StreamRequestHandler):
         """Does what a line that is no answer says; false: the connection is over."""
         daemon, name = self.server, line.partition(" ")[0]
         if name == "NEWGAME":
-            return self.newgame(recording.parse_newgame(line))
+            return self.newgame(parse_newgame(line))
         if name == "SHUTDOWN":
             daemon.end()
         elif name == "HELLO":
@@ -215,20 +268,15 @@ class RecordedEngine(socketserver.ThreadingTCPServer):
                 self.active = 0
 
 
-# ---- jaxrl forge replay ---------------------------------------------------------------------------------------------
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl forge replay`."""
+def main(words: Sequence[str] | None = None) -> None:
+    """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="+", metavar="FILE", help="recordings, or folders of recordings")
     parser.add_argument("--port", type=int, default=17171, help="of the first daemon; 0: a free one (default: 17171)")
     parser.add_argument("--daemons", type=int, default=1, help="daemons, on consecutive ports (default: 1)")
     parser.add_argument("--strict", action="store_true", help="refuse answers that are not the recorded ones")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
-    conversations, ended = recording.read_all(args.paths), threading.Event()
+    args = parser.parse_args(words)
+    conversations, ended = read_all(args.paths), threading.Event()
     recorded_games = [RecordedGame(each) for each in conversations]
     forge = next((each.meta["forge"] for each in conversations if each.meta.get("forge")), "replay")
     ports = [args.port + i if args.port else 0 for i in range(args.daemons)]
@@ -241,4 +289,7 @@ def main(args: argparse.Namespace) -> int:
     size = f"train.num_envs={args.daemons} sebulba.actors={args.daemons}"
     print(f"Play on it: jaxrl train --config forge_aggro 'forge.daemons=[{addresses}]' {size}", flush=True)
     ended.wait()
-    return 0
+
+
+if __name__ == "__main__":
+    main()
