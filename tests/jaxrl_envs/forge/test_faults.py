@@ -235,7 +235,7 @@ def test_a_daemon_that_talks_and_asks_nothing():
 
     live = LiveGame(Terms(decision_timeout=0.2))
     with server(serve) as port:
-        live.begin(Lease(Link("127.0.0.1", port)), "NEWGAME a b")
+        live.begin(Lease(Link.to("127.0.0.1", port)), "NEWGAME a b")
         with pytest.raises(GameFault, match=r"asked nothing for 0.2 s|did not answer for 0.2 s") as fault:
             live.forward(GameState(0, 0))
         live.lease.link.close()

@@ -399,7 +399,7 @@ def test_daemons_of_ours_have_tokens_of_their_own(forge):
     fleet = forge(daemons=2)
     fleet.release(fleet.lease(20))
     assert len({each.token for each in fleet.daemons}) == 2
-    stranger = Link("127.0.0.1", next(each.port for each in fleet.daemons if each.port))
+    stranger = Link.to("127.0.0.1", next(each.port for each in fleet.daemons if each.port))
     stranger.send_line("STATUS")
     assert stranger.receive_line(5).startswith(b"ERROR: HELLO 1 and the token")
     with pytest.raises(LinkError):

@@ -137,7 +137,7 @@ def test_a_second_learner_has_its_own_and_neither_outlives_its_process(engine, t
 
 
 def stranger(daemon, *lines) -> Link:
-    link = Link("127.0.0.1", daemon.port)
+    link = Link.to("127.0.0.1", daemon.port)
     for line in lines:
         link.send_line(line)
     return link
@@ -169,7 +169,7 @@ def test_lines_connections_and_games_have_limits(engine):
     busy = stranger(daemon, hello, *["NEWGAME aggro aggro -i -q -s 7"] * 70)
     said = [busy.receive_line(60) for _ in range(4)]
     assert b"ERROR: too many games wait" in said, said
-    others = [Link("127.0.0.1", daemon.port) for _ in range(70)]
+    others = [Link.to("127.0.0.1", daemon.port) for _ in range(70)]
     last = others[-1]
     assert last.receive_line(30) == b"ERROR: too many connections" and is_over(last)
     for each in (busy, *others):

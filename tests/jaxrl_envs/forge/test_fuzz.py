@@ -250,7 +250,7 @@ def test_streams_in_pieces():
     def check(pieces, repeats, pause):
         data = [piece * (1 + repeats * (i % 4)) for i, piece in enumerate(pieces)]
         ours, theirs = socket.socketpair()
-        link, found = Link.over(ours, longest=longest), []
+        link, found = Link(ours, longest=longest), []
 
         def send():
             with theirs, contextlib.suppress(BrokenPipeError):

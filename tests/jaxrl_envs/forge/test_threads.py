@@ -23,7 +23,7 @@ from tests.support.forge.lines import failure, later, server, settle
 def pair():
     """A link and the socket at its other end."""
     ours, theirs = socket.socketpair()
-    link = Link.over(ours)
+    link = Link(ours)
     yield link, theirs
     link.close()
     theirs.close()
@@ -57,7 +57,7 @@ def test_hundreds_of_links():
 
     with server(serve, count) as port:
         before, wrong = len(os.listdir("/proc/self/fd")), []
-        links = [Link("127.0.0.1", port) for _ in range(count)]
+        links = [Link.to("127.0.0.1", port) for _ in range(count)]
         threads = [threading.Thread(target=play, args=(link, i, wrong)) for i, link in enumerate(links)]
         for thread in threads:
             thread.start()
@@ -74,7 +74,7 @@ def test_links_come_and_go_while_threads_wait_for_them():
     def live(number, ends):
         for i in range(40):
             ours, theirs = socket.socketpair()
-            link = Link.over(ours)
+            link = Link(ours)
             theirs.sendall(b"line\n" if i % 2 else b"li")
             closer = later((number + i) % 7 * 0.002, link.close if i % 3 else theirs.close)
             with contextlib.suppress(LinkError):
@@ -102,7 +102,7 @@ def test_signals_in_a_wait():
         import signal, socket, time
         from jaxrl_envs.forge.wire.link import Link
         ours, theirs = socket.socketpair()
-        link, rings = Link.over(ours), []
+        link, rings = Link(ours), []
 
         def ring(*_):
             rings.append(1)
@@ -129,7 +129,7 @@ def test_a_child_process_leaves_its_parents_links_alone():
         from jaxrl_envs.forge.wire.link import Link, LinkError
         warnings.simplefilter("ignore")
         ours, theirs = socket.socketpair()
-        link = Link.over(ours)
+        link = Link(ours)
         threading.Timer(0.3, theirs.sendall, (b"later\\n",)).start()
         child = os.fork()
         if child == 0:
@@ -140,7 +140,7 @@ def test_a_child_process_leaves_its_parents_links_alone():
             link.close()
             del link
             ours, theirs = socket.socketpair()
-            own = Link.over(ours)
+            own = Link(ours)
             threading.Timer(0.1, theirs.sendall, (b"own\\n",)).start()
             assert own.receive_line(5) == b"own"
             os._exit(7)
@@ -157,7 +157,7 @@ def test_the_interpreter_ends_while_threads_wait():
         import socket, threading, time
         from jaxrl_envs.forge.wire.link import Link
         pairs = [socket.socketpair() for _ in range(20)]
-        links = [Link.over(ours) for ours, _ in pairs]
+        links = [Link(ours) for ours, _ in pairs]
         for link in links[:10]:
             threading.Thread(target=link.receive_line, args=(100,), daemon=True).start()
         for _, theirs in pairs[::2]:
@@ -197,7 +197,7 @@ def test_a_finished_lease_leaves_its_link(pair):
 
 def test_a_lease_is_either_used_or_evicted():
     for _ in range(200):
-        lease, won = Lease(Link.over(socket.socketpair()[0])), []
+        lease, won = Lease(Link(socket.socketpair()[0])), []
         lease.leave()
         start = threading.Barrier(4)
 

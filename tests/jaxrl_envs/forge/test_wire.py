@@ -19,7 +19,7 @@ from tests.support.forge.lines import failure, later, server
 def pair():
     """A link and the socket at its other end."""
     ours, theirs = socket.socketpair()
-    link = Link.over(ours, longest=100_000)
+    link = Link(ours, longest=100_000)
     yield link, theirs
     link.close()
     theirs.close()
@@ -68,7 +68,7 @@ def test_over_tcp():
                 stream.flush()
 
     with server(serve) as port:
-        link = Link("127.0.0.1", port)
+        link = Link.to("127.0.0.1", port)
         assert link.peer == f"127.0.0.1:{port}"
         assert link._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         for line in ("NEWGAME a b", "æ", ""):
@@ -87,7 +87,7 @@ def test_a_connection_without_an_answer():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(OSError):
-        Link("127.0.0.1", port, 1.0)
+        Link.to("127.0.0.1", port, 1.0)
 
 
 # ---- faults ---------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_half_a_line_at_the_end_is_none(end, when):
             connection.recv(1)
 
     with server(serve) as port:
-        link = Link("127.0.0.1", port)
+        link = Link.to("127.0.0.1", port)
         connected.set()
         with contextlib.suppress(LinkError if end == "reset" else ()):  # it may overtake what was sent before
             assert link.receive_line() == b"whole"
@@ -141,7 +141,7 @@ def test_a_line_of_ten_megabytes():
         connection.recv(1)
 
     with server(serve) as port:
-        link = Link("127.0.0.1", port)
+        link = Link.to("127.0.0.1", port)
         assert link.receive_line() == b"before"
         assert failure(link) == "too long" and LONGEST == 4 << 20
         assert failure(link) == "closed"

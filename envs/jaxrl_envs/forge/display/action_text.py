@@ -37,7 +37,7 @@ def _meaning(kind: str, decision: Json, answer: str, called: Called) -> str:
     about = f" for {called(source.get('card_id', source.get('id')), source['name'])}" if source.get("name") else ""
     match kind:
         case "choose_action":
-            return cast_text(decision["actions"][int(answer)], called) if int(answer) >= 0 else ""
+            return _cast(decision["actions"][int(answer)], called) if int(answer) >= 0 else ""
         case "choose_targets":
             return f"targets {_listed(decision, answer, called)}{about}"
         case "order":
@@ -82,8 +82,7 @@ def _listed(decision: Json, answer: str, called: Called) -> str:
     return ", ".join(names) or "nothing"
 
 
-def cast_text(action: Json, called: Called = plainly) -> str:
-    """Describes an action of a choose_action decision, as the rest of a sentence."""
+def _cast(action: Json, called: Called) -> str:
     card = called(action.get("card_id"), action["card"]) if action.get("card") else action.get("description", "")
     if action.get("is_land"):
         return f"plays {card}"

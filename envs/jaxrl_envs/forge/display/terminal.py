@@ -6,7 +6,7 @@ import collections
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jaxrl_envs.forge.display.action_text import cast_text
+from jaxrl_envs.forge.display.action_text import action_text
 from jaxrl_envs.forge.display.diff_text import CardNames, size_of
 from jaxrl_envs.forge.display.transcript import DETAIL, TranscriptWriter
 from jaxrl_envs.forge.engine.daemon_leases import seed_of
@@ -55,39 +55,27 @@ def position(state: GameState, lines: tuple[bytes | None, ...]) -> ForgePosition
 # ---- actions --------------------------------------------------------------------------------------------------------
 
 
-def label(decision: Json, question: ForgeDecision, action: int) -> str:
+def label(question: ForgeDecision, action: int) -> str:
     """A legal action in words, as the rest of a sentence that begins with the player."""
-    kind = question.type
-    if kind == "choose_action":
-        return shorten(cast_text(question.options[action - 1]), WIDTH) if action else "passes"
-    if kind == "mulligan":
-        return "takes a mulligan" if action else "keeps the hand"
-    if kind in ("confirm_action", "play_trigger"):
-        return "says yes" if action else "says no"
-    if kind == "announce_value":
-        return f"says {decision['min'] + action}"
-    if kind == "declare_attackers":
-        attacker = decision["attackers"][len(question.picks)]
-        return (
-            f"attacks {called(attacker['defenders'][action - 1])} with {attacker['name']}"
-            if action
-            else (f"keeps {attacker['name']} back")
-        )
-    if kind == "declare_blockers":
-        blocker = decision["blockers"][len(question.picks)]["name"]
+    kind, decision = question.type, question.view.decision
+    if kind in ("declare_attackers", "declare_blockers"):
+        number, goals = question.pairing()
         if action == 0:
-            return f"does not block with {blocker}"
-        return f"blocks {decision['attackers'][question.targets[action - 1]]['name']} with {blocker}"
-    if kind == "choose_color":
-        return f"chooses {called(question.options[action])}"
-    if action == 0:
-        return "chooses no more" if kind in ENOUGH else "chooses nothing"
-    return f"chooses {called(question.options[action - 1])}"
-
-
-def called(option: Json) -> str:
-    """The name of an option."""
-    return shorten(str(option.get("name") or option.get("description") or option["index"]), 70)
+            name = decision[kind.removeprefix("declare_")][len(question.picks)]["name"]
+            return f"keeps {name} back" if kind == "declare_attackers" else f"does not block with {name}"
+        answer = f"{number}:{goals[action - 1]}"
+    elif kind in ("confirm_action", "play_trigger", "mulligan"):
+        answer = "ny"[action]
+    elif kind == "announce_value":
+        answer = str(question.first + action)
+    elif kind == "choose_color":
+        answer = str(question.index(action))
+    elif action == 0:
+        return "passes" if kind == "choose_action" else "chooses no more" if kind in ENOUGH else "chooses nothing"
+    else:
+        answer = str(question.index(action - 1))
+    told = {"source": None, "message": ""} | ({"decision_type": "choose_cards"} if kind == "scry" else {})
+    return shorten(action_text(decision | told, answer), WIDTH)
 
 
 def shorten(text: str, width: int) -> str:
@@ -114,7 +102,7 @@ def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | 
         return " ".join([*_changes(before.decisions[seat], after.decisions[seat], actor), *end])
     if action >= delegates or before.question is None or decision is None:
         return " ".join([f"Seat {actor} is played by Forge's AI from here on.", *end])
-    return " ".join([f"{decision['player']} {label(decision, before.question, action)}.", *end])
+    return " ".join([f"{decision['player']} {label(before.question, action)}.", *end])
 
 
 def _changes(old: Json | None, new: Json | None, actor: int) -> Iterable[str]:
@@ -233,6 +221,6 @@ def _question(view: ForgePosition, seat: int | None) -> list[str]:
         return ["", f"seat {view.asked} decides"]
     source = (decision.get("source") or {}).get("name", "")
     about = ", ".join(filter(None, [source, shorten(decision.get("message", ""), WIDTH)]))
-    choices = [f"  {action}: {label(decision, view.question, action)}" for action in view.question.legal]
+    choices = [f"  {action}: {label(view.question, action)}" for action in view.question.legal]
     kind = view.question.type.replace("_", " ")
     return ["", f"seat {view.asked} decides: {kind}{f' ({about})' if about else ''}", *choices]

@@ -108,7 +108,7 @@ class Daemon:
         Raises:
           OSError: no server listens there, or not a daemon of our protocol.
         """
-        link = Link(self.host, self.port, connect_timeout=CONNECT_SECONDS)
+        link = Link.to(self.host, self.port, CONNECT_SECONDS)
         try:
             link.send_line(f"HELLO {PROTOCOL} {self.token}".rstrip())
             answer = link.receive_line(seconds).decode()

@@ -1,6 +1,6 @@
 """Lines of text over TCP.
 
-link = Link("127.0.0.1", 17171)
+link = Link.to("127.0.0.1", 17171)
 link.send_line("PING")
 assert link.receive_line(timeout=5) == b"PONG"
 """
@@ -56,35 +56,21 @@ class Link:
     process after a fork it is closed: the connection is its parent's.
     """
 
-    def __init__(self, host: str, port: int, connect_timeout: float = 5.0):
-        """Connects.
-
-        Args:
-          host, port: where to.
-          connect_timeout: seconds.
-
-        Raises:
-          OSError: no server listens there.
-        """
-        connection = socket.create_connection((host, port), connect_timeout)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._take(connection, f"{host}:{port}", LONGEST)
-
-    @classmethod
-    def over(cls, connection: socket.socket, *, longest: int = LONGEST) -> Link:
-        """A link over a connected socket, which it takes over; a line of more than `longest` bytes closes it."""
-        link = cls.__new__(cls)
-        link._take(connection, "a socket", longest)
-        return link
-
-    def _take(self, connection: socket.socket, peer: str, longest: int) -> None:
+    def __init__(self, connection: socket.socket, peer: str = "a socket", longest: int = LONGEST):
+        """Takes over a connected socket; a line of more than `longest` bytes closes it."""
         self._socket, self.peer, self._longest, self._process = connection, peer, longest, os.getpid()
         self._shut = False
         self._read = bytearray()  # and not yet handed out
 
+    @classmethod
+    def to(cls, host: str, port: int, timeout: float = 5.0) -> Link:
+        """Connects within `timeout` seconds. Raises OSError: no server listens there."""
+        connection = socket.create_connection((host, port), timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(connection, f"{host}:{port}")
+
     def __del__(self) -> None:
-        if hasattr(self, "_socket"):
-            self._socket.close()  # not before: another thread may be using its number
+        self._socket.close()  # not before: another thread may be using its number
 
     def send_line(self, line: str | bytes) -> None:
         """Sends a line, which has no end yet; waits for a slow reader.
