@@ -187,7 +187,9 @@ PARTS = 80
 
 TURN, MY_TURN, MY_PRIORITY = 0, 1, 2  # turn / 20
 FIRST_PHASE = 3
-ASKED = 16  # I am asked now; without a question all that follows up to FIRST_PLAYER is 0, and so are the options
+# 1: I am asked now, 2: and decide for the other player, whom I control; without a question all that follows up to
+# FIRST_PLAYER is 0, and so are the options.
+ASKED = 16
 FIRST_TYPE = 17
 CHOSEN, LEAST, MOST = 32, 33, 34  # cards, targets, modes: picked so far, to be picked at least, at most; / 8
 CHOICES = 35  # legal actions / 16

@@ -269,6 +269,8 @@ def test_a_position_in_numbers():
     assert sorts == ["stop", "land", "cast", "ability"] and not options[4:].any()
     assert options[2, at.COST] == 0.25 and options[2, at.OPTION_ENTITY] == 1 + 3
     assert called(options[3]) == vocabulary.text_id("Add (2)")
+    controlled = tables(ForgeDecision(encoded(SMALL | {"for": 1 - SMALL["seat"]})).observe())
+    assert controlled[0][at.ASKED] == 2
     quiet = tables(observe(question.view))
     assert not quiet[0][at.ASKED : at.FIRST_PLAYER].any() and not quiet[2].any()
 

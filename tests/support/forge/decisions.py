@@ -215,7 +215,8 @@ class Maker:
         head: Json = {"decision_type": kind, "decision_id": number, "player": f"Agent({seat + 1})-a", "seat": seat}
         head |= {"turn": state["turn"], "phase": state["phase"]}
         fields = getattr(self, kind, self._list)(state)
-        return head | fields | {"game_state": state}
+        controlled = {"for": 1 - seat} if self.maybe(0.1) else {}  # the player for whom the seat decides
+        return head | controlled | fields | {"game_state": state}
 
     def many(self) -> int:
         return self.draw.choice((1, 3, 3, 6, 6, 6, 120))

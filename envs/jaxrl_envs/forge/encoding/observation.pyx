@@ -373,7 +373,8 @@ cdef void show_text(DecisionView view, Tables tables, float* row) except *:
 cdef void write_question(Question q, Tables tables, float* out, float* entities, float* rows) except *:
     """Writes the question before the cards, so that its subject comes first in the tables."""
     decision, picked = q.view.decision, len(q.picks)
-    out[at.ASKED] = out[at.FIRST_TYPE + q.number] = 1
+    out[at.ASKED] = 1 + (whole(get(decision, "for"), q.view.seat) == 1 - q.view.seat)
+    out[at.FIRST_TYPE + q.number] = 1
     if q.is_set() or q.number == at.TYPE_ORDER:
         out[at.CHOSEN], out[at.LEAST], out[at.MOST] = ratio(picked, 8), ratio(q.least, 8), ratio(q.most, 8)
     out[at.CHOICES] = ratio(q.num_legal, 16)

@@ -269,7 +269,7 @@ class Referee:
 
     def _observe_question(self, view: View) -> None:
         legal, d, out = self.legal(), self.decision, view.globals
-        out[at.ASKED] = 1
+        out[at.ASKED] = 2 if d.get("for") == 1 - d["seat"] else 1
         out[at.FIRST_TYPE + at.TYPES.index(self.type)] = 1
         if self.type in SETS or self.type == "order":
             out[at.CHOSEN] = ratio(len(self.picks), 8)
