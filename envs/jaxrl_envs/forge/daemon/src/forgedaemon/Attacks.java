@@ -55,18 +55,9 @@ final class Attacks {
     }
 
     private void write(Json json, Map<Card, GameEntity> forced) {
-        json.array("attackers");
-        for (int i = 0; i < attackers.size(); i++) {
-            Card card = attackers.get(i);
-            json.open().put("index", i).put("card_id", view.id(card)).put("name", view.name(card))
-                    .put("must", forced.containsKey(card)).array("defenders");
-            for (int d = 0; d < defenders.get(i).size(); d++) {
-                GameEntity defender = defenders.get(i).get(d);
-                view.object(json.open().put("index", d), defender).put("name", view.label(defender)).close();
-            }
-            json.end().close();
-        }
-        json.end();
+        json.numbered("attackers", attackers, card -> view.named(json, card).put("must", forced.containsKey(card))
+                .<GameEntity>numbered("defenders", defenders.get(attackers.indexOf(card)),
+                        defender -> view.object(json, defender).put("name", view.label(defender))));
     }
 
     private List<int[]> declared() {

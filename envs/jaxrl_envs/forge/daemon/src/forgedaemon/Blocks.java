@@ -54,9 +54,7 @@ final class Blocks {
     }
 
     private void write(Json json) {
-        json.array("attackers");
-        for (int i = 0; i < attackers.size(); i++) {
-            Card attacker = attackers.get(i);
+        json.numbered("attackers", attackers, attacker -> {
             int least = 1;
             while (least < blockers.size() && !mayBeBlockedBy(least, attacker)) {
                 least++;
@@ -65,18 +63,11 @@ final class Blocks {
             while (most < blockers.size() && mayBeBlockedBy(most + 1, attacker)) {
                 most++;
             }
-            json.open().put("index", i).put("card_id", view.id(attacker)).put("name", view.name(attacker))
-                    .put("min_blockers", least).put("max_blockers", most >= blockers.size() ? 0 : most).close();
-        }
-        json.end().array("blockers");
-        for (int i = 0; i < blockers.size(); i++) {
-            Card card = blockers.get(i);
-            json.open().put("index", i).put("card_id", view.id(card)).put("name", view.name(card)).array("can_block");
-            targets.get(i).forEach(json::item);
-            json.end().put("must", CombatUtil.mustBlockAnAttacker(card, combat, null)
-                    || card.hasKeyword("CARDNAME blocks each combat if able.")).close();
-        }
-        json.end();
+            view.named(json, attacker).put("min_blockers", least).put("max_blockers", most >= blockers.size() ? 0 : most);
+        }).numbered("blockers", blockers, card -> view.named(json, card)
+                .list("can_block", targets.get(blockers.indexOf(card)), json::item)
+                .put("must", CombatUtil.mustBlockAnAttacker(card, combat, null)
+                        || card.hasKeyword("CARDNAME blocks each combat if able.")));
     }
 
     private boolean mayBeBlockedBy(int number, Card attacker) {

@@ -166,7 +166,7 @@ record Bridged(Seat seat, Class<?> answer) {
             case "chooseSaToActivateFromOpeningHand":
                 List<SpellAbility> usable = cast(list);
                 return questions.set("choose_cards", null, json -> json.put("message", "Begin the game with"), usable, 0,
-                        usable.size(), (json, index, ability) -> seat.view.option(json, index, ability.getHostCard()), cast(ai));
+                        usable.size(), (json, ability) -> seat.view.option(json, ability.getHostCard()), cast(ai));
             case "enlistAttackers", "exertAttackers":
                 return questions.some(name.startsWith("enlist") ? "Enlist" : "Exert", null, list, 0, list.size(), cast(ai));
             case "chooseCardsForSplice":

@@ -217,7 +217,7 @@ record Casting(Seat seat) {
     boolean payToPrevent(Cost cost, SpellAbility ability, boolean paid, FCollectionView<Player> payers) {
         Player player = seat.getPlayer();
         Payment payment = new Payment(ability.getHostCard(), cost, player, ability);
-        return payment.payable(seat)
+        return canPay(payment)
                 && seat.questions.confirm(ability, "Pay " + cost, () -> Moves.willPay(player, ability, cost, paid, payers))
                 && resolve(payment);
     }
@@ -226,7 +226,8 @@ record Casting(Seat seat) {
     boolean payOptional(Card card, Cost cost, SpellAbility cause, String prompt) {
         Payment payment = new Payment(card, cost, card.getController(), cause);
         String message = prompt == null ? "Pay " + cost : prompt;
-        boolean paid = payment.payable(seat) && seat.questions.confirm(cause, message, () -> seat.guess(true)) && resolve(payment);
+        boolean paid = Moves.canPay(payment, card.getController())
+                && seat.questions.confirm(cause, message, () -> seat.guess(true)) && resolve(payment);
         if (paid) {
             Reflect.tell(cause, "setPayingMana", payment.getPayingMana()); // Balduvian Fallen wants to know
         }
@@ -335,10 +336,6 @@ record Casting(Seat seat) {
             setSVars(cause.getSVars());
             setCardState(cause.getCardState());
             setXManaCostPaid(cause.getRootAbility().getXManaCostPaid());
-        }
-
-        boolean payable(Seat seat) {
-            return Moves.canPay(this, getActivatingPlayer());
         }
 
         @Override

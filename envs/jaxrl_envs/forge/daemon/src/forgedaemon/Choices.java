@@ -72,9 +72,8 @@ record Choices(Seat seat) {
         if (colorless || options.isEmpty()) {
             options.add((byte) 0);
         }
-        return seat.questions.one("choose_color", source, message, options, false, (json, index, color) -> json.open()
-                .put("index", index).put("kind", "color")
-                .put("name", color == 0 ? "colorless" : MagicColor.toLongString(color)).close(), ai);
+        return seat.questions.one("choose_color", source, message, options, false, (json, color) -> json.put("kind", "color")
+                .put("name", color == 0 ? "colorless" : MagicColor.toLongString(color)), ai);
     }
 
     /** Mana in any combination of colours. */
@@ -173,12 +172,9 @@ record Choices(Seat seat) {
         }
         Player player = owner instanceof PlayerView view ? game.getPlayer(view) : (Player) owner;
         seat.questions.showing(cards, () -> {
-            seat.table.tell(seat, "reveal", json -> {
-                json.put("owner", seat.table.seatOf(player)).put("zone", zone instanceof Collection<?> zones ? Answers.join(zones)
-                        : String.valueOf(zone)).put("message", Json.oneLine(prefix)).array("cards");
-                cards.forEach(card -> seat.view.card(json, card, false));
-                json.end();
-            });
+            seat.table.tell(seat, "reveal", json -> json.put("owner", seat.table.seatOf(player))
+                    .put("zone", zone instanceof Collection<?> zones ? Answers.join(zones) : String.valueOf(zone))
+                    .put("message", Json.oneLine(prefix)).list("cards", cards, card -> seat.view.card(json, card, false)));
             return null;
         });
     }

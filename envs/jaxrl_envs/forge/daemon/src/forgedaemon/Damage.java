@@ -52,8 +52,7 @@ record Damage(Seat seat, Card source) {
     private int ask(String what, GameEntity receiver, int min, int max, Supplier<Integer> ai) {
         View view = seat.view;
         return seat.questions.number(json -> {
-            json.key("source").open().put("card_id", view.id(source)).put("name", view.name(source)).put("description", "")
-                    .close();
+            view.named(json.key("source").open(), source).put("description", "").close();
             json.key("about").open();
             if (receiver instanceof Player player) {
                 json.put("player", seat.table.seatOf(player));

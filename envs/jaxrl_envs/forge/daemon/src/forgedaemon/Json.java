@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
+import java.util.function.Consumer;
+
 /** Compact JSON into one StringBuilder: the few forms that the protocol needs. */
 final class Json {
     final StringBuilder text = new StringBuilder(8192);
@@ -66,6 +68,23 @@ final class Json {
         comma();
         write(value);
         return this;
+    }
+
+    /** A list, whose items `writer` writes. */
+    <T> Json list(String name, Iterable<? extends T> items, Consumer<T> writer) {
+        array(name);
+        items.forEach(writer);
+        return end();
+    }
+
+    /** A list of objects, each with its number and what `writer` writes. */
+    <T> Json numbered(String name, Iterable<? extends T> items, Consumer<T> writer) {
+        int[] number = {0};
+        return list(name, items, item -> {
+            open().put("index", number[0]++);
+            writer.accept(item);
+            close();
+        });
     }
 
     private void write(Object value) {

@@ -136,9 +136,7 @@ final class Parts {
 
     private void keywords(Iterable<String> words) {
         if (words.iterator().hasNext()) {
-            json.array("keywords");
-            words.forEach(json::item);
-            json.end();
+            json.list("keywords", words, json::item);
         }
     }
 
@@ -234,9 +232,7 @@ final class Parts {
                 found.add(type);
             }
         }
-        json.array("targets");
-        found.forEach(json::item);
-        json.end();
+        json.list("targets", found, json::item);
         put("max_targets", aimed ? number(trait, ability.getTargetRestrictions().getMaxTargets(), VARIABLE) : 0, 1);
     }
 

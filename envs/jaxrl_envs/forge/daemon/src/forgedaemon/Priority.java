@@ -76,19 +76,16 @@ final class Priority {
 
     private void actions(Json json, List<SpellAbility> actions) {
         View view = seat.view;
-        json.array("actions");
-        for (int i = 0; i < actions.size(); i++) {
-            SpellAbility action = actions.get(i);
+        json.numbered("actions", actions, action -> {
             Card card = action.getHostCard();
             boolean land = action instanceof LandAbility;
             Cost cost = action.getPayCosts();
             String mana = land || cost == null || !cost.hasManaCost() ? "" : cost.getTotalMana().toString();
-            json.open().put("index", i).put("description", Json.oneLine(land ? "Play land" : View.describe(action)))
+            json.put("description", Json.oneLine(land ? "Play land" : View.describe(action)))
                     .put("card", view.name(card)).put("card_id", view.id(card)).put("mana_cost", mana)
                     .put("is_land", land).put("kind", land ? "land" : action.isSpell() ? "spell" : "ability")
-                    .put("part", land ? -1 : view.part(action)).close();
-        }
-        json.end();
+                    .put("part", land ? -1 : view.part(action));
+        });
     }
 
     /** The action that is meant by an ability of Forge's AI, which may be another copy of it. */

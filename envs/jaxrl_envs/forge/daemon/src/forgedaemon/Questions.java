@@ -12,31 +12,22 @@ import org.apache.commons.lang3.tuple.ImmutablePair;
 
 /** The forms of questions that a seat is asked. Where it is not to be asked, Forge's AI decides. */
 record Questions(Seat seat) {
-    /** Writes one option. */
-    interface Writer<T> {
-        void write(Json json, int index, T item);
-    }
-
-    static <T> Writer<T> texts(Function<T, String> text) {
-        return (json, index, item) -> {
-            json.open().put("index", index).put("kind", "text").put("description", Json.oneLine(text.apply(item)));
+    /** Writes an option that is a text. */
+    static <T> BiConsumer<Json, T> texts(Function<T, String> text) {
+        return (json, item) -> {
+            json.put("kind", "text").put("description", Json.oneLine(text.apply(item)));
             if (item instanceof SpellAbility ability) {
                 Parts.write(json, ability);
             }
-            json.close();
         };
     }
 
-    <T extends GameObject> Writer<T> things() {
+    <T extends GameObject> BiConsumer<Json, T> things() {
         return seat.view::option;
     }
 
-    static <T> void options(Json json, List<T> options, Writer<T> writer) {
-        json.array("options");
-        for (int i = 0; i < options.size(); i++) {
-            writer.write(json, i, options.get(i));
-        }
-        json.end();
+    static <T> void options(Json json, List<T> options, BiConsumer<Json, T> writer) {
+        json.<T>numbered("options", options, item -> writer.accept(json, item));
     }
 
     private static <T> List<T> list(Iterable<? extends T> items) {
@@ -62,7 +53,7 @@ record Questions(Seat seat) {
 
     /** A set of options, between min and max of them, in the order of the answer. */
     <T> List<T> set(String type, SpellAbility source, Consumer<Json> extra, Iterable<? extends T> things, int min, int max,
-            Writer<T> writer, Supplier<? extends Iterable<? extends T>> ai) {
+            BiConsumer<Json, T> writer, Supplier<? extends Iterable<? extends T>> ai) {
         if (seat.quiet()) {
             return list(ai.get());
         }
@@ -104,7 +95,7 @@ record Questions(Seat seat) {
     }
 
     /** One option, or null if that is allowed. */
-    <T> T one(String type, SpellAbility source, String message, Iterable<? extends T> things, boolean optional, Writer<T> writer,
+    <T> T one(String type, SpellAbility source, String message, Iterable<? extends T> things, boolean optional, BiConsumer<Json, T> writer,
             Supplier<? extends T> ai) {
         if (seat.quiet()) {
             return ai.get();
@@ -166,7 +157,7 @@ record Questions(Seat seat) {
                 choice -> choice == null || choice < min || choice > most ? null : String.valueOf(choice));
     }
 
-    <T> List<T> order(SpellAbility source, String message, Iterable<? extends T> things, Writer<T> writer,
+    <T> List<T> order(SpellAbility source, String message, Iterable<? extends T> things, BiConsumer<Json, T> writer,
             Supplier<? extends Iterable<? extends T>> ai) {
         List<T> options = list(things);
         int size = options.size();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
-import java.lang.invoke.MethodType;
+import java.lang.invoke.*;
 import java.lang.reflect.*;
 import java.util.*;
+import java.util.concurrent.Callable;
 
 /** Reflection where Forge's versions differ. */
 final class Reflect {
@@ -89,6 +90,15 @@ final class Reflect {
             }
         } catch (IllegalAccessException hidden) {
             throw new IllegalStateException(hidden);
+        }
+    }
+
+    /** A handle; null where this version or JVM does not have or allow it. */
+    static MethodHandle handle(Callable<MethodHandle> found) {
+        try {
+            return found.call();
+        } catch (Exception absent) {
+            return null;
         }
     }
 

@@ -58,11 +58,8 @@ final class Rewind {
     }
 
     private static MethodHandle handle(String name, Class<?> result, Class<?>... arguments) {
-        try {
-            return MethodHandles.publicLookup().bind(UNSAFE, name, MethodType.methodType(result, arguments));
-        } catch (ReflectiveOperationException | RuntimeException refused) {
-            return null;
-        }
+        return Reflect.handle(
+                () -> MethodHandles.publicLookup().bind(UNSAFE, name, MethodType.methodType(result, arguments)));
     }
 
     /** Whether this JVM lets fields be read and written. */

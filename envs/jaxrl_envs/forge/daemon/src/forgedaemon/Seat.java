@@ -158,11 +158,8 @@ class Seat extends PlayerControllerAi {
 
     /** Tells of an answer that had to be mended, and with which cards. */
     void repaired(String type, String field, Iterable<Card> cards) {
-        table.tell(this, "repaired", json -> {
-            json.put("decision_type", type).array(field);
-            cards.forEach(card -> json.item(view.id(card)));
-            json.end();
-        });
+        table.tell(this, "repaired",
+                json -> json.put("decision_type", type).list(field, cards, card -> json.item(view.id(card))));
     }
 
     // ---- what Forge's AI does, for the kinds of decisions
@@ -215,7 +212,7 @@ class Seat extends PlayerControllerAi {
     public Pair<SpellAbilityStackInstance, GameObject> chooseTarget(SpellAbility source,
             List<Pair<SpellAbilityStackInstance, GameObject>> pairs) {
         return questions.one("choose_entity", source, "Choose a target", pairs, false,
-                (json, index, pair) -> view.option(json, index, pair.getValue()), () -> super.chooseTarget(source, pairs));
+                (json, pair) -> view.option(json, pair.getValue()), () -> super.chooseTarget(source, pairs));
     }
 
     // ---- triggers and spells that effects let one play

@@ -102,13 +102,8 @@ final class TableGame extends Game {
 
     /** A method of Card that returns one of its tables of changes; null in a Forge that has it otherwise. */
     private static MethodHandle table(String name) {
-        try {
-            Method method = Card.class.getMethod(name);
-            return MethodHandles.publicLookup().unreflect(method)
-                    .asType(MethodType.methodType(com.google.common.collect.Table.class, Card.class));
-        } catch (ReflectiveOperationException | WrongMethodTypeException absent) {
-            return null;
-        }
+        return Reflect.handle(() -> MethodHandles.publicLookup().unreflect(Card.class.getMethod(name))
+                .asType(MethodType.methodType(com.google.common.collect.Table.class, Card.class)));
     }
 
     private int printed(Card card) {
@@ -149,15 +144,8 @@ final class TableGame extends Game {
         }
 
         /** The engine's own; null in versions that spell it otherwise, which call neither. */
-        private static final MethodHandle EXTERNAL = external();
-
-        private static MethodHandle external() {
-            try {
-                return MethodHandles.lookup().findSpecial(Player.class, "getCardsActivableInExternalZones",
-                        MethodType.methodType(CardCollectionView.class, boolean.class), TablePlayer.class);
-            } catch (ReflectiveOperationException absent) {
-                return null;
-            }
-        }
+        private static final MethodHandle EXTERNAL = Reflect.handle(
+                () -> MethodHandles.lookup().findSpecial(Player.class, "getCardsActivableInExternalZones",
+                MethodType.methodType(CardCollectionView.class, boolean.class), TablePlayer.class));
     }
 }

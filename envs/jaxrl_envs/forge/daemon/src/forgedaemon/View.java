@@ -8,7 +8,6 @@ import forge.game.GameObject;
 import forge.game.card.Card;
 import forge.game.card.CounterEnumType;
 import forge.game.combat.Combat;
-import forge.game.keyword.KeywordInterface;
 import forge.game.mana.ManaPool;
 import forge.game.phase.PhaseHandler;
 import forge.game.player.Player;
@@ -44,15 +43,8 @@ final class View {
                 json.put("controls", seat.number);
             }
         }
-        json.array("players");
-        for (Seat seat : viewer.table.seats) {
-            player(json, seat);
-        }
-        json.end().array("stack");
-        for (SpellAbilityStackInstance item : game.getStack()) {
-            stackItem(json, item);
-        }
-        json.end().array("combat");
+        json.list("players", List.of(viewer.table.seats), seat -> player(json, seat))
+                .list("stack", game.getStack(), item -> stackItem(json, item)).array("combat");
         if (game.getCombat() != null) {
             combat(json, game.getCombat());
         }
@@ -91,11 +83,7 @@ final class View {
     }
 
     private void cards(Json json, String name, Player player, ZoneType zone) {
-        json.array(name);
-        for (Card card : player.getCardsIn(zone)) {
-            card(json, card, zone == ZoneType.Battlefield);
-        }
-        json.end();
+        json.list(name, player.getCardsIn(zone), card -> card(json, card, zone == ZoneType.Battlefield));
     }
 
     String label(GameObject thing) {
@@ -196,22 +184,15 @@ final class View {
         if (card.isPlaneswalker()) {
             json.put("loyalty", card.getCurrentLoyalty());
         }
-        json.array("keywords");
-        for (KeywordInterface keyword : card.getKeywords()) {
-            json.item(keyword.getOriginal());
-        }
-        json.end();
+        json.list("keywords", card.getKeywords(), keyword -> json.item(keyword.getOriginal()));
     }
 
     private void permanent(Json json, Card card) {
         json.put("tapped", card.isTapped()).put("summoning_sick", card.isSick()).put("damage", card.getDamage());
         json.key("counters").open();
         counters(json, card.getCounters());
-        json.close().array("attachments");
-        for (Card attached : card.getAttachedCards()) {
-            json.item(id(attached));
-        }
-        json.end().put("attached_to", card.getAttachedTo() == null ? -1 : id(card.getAttachedTo()))
+        json.close().list("attachments", card.getAttachedCards(), attached -> json.item(id(attached)))
+                .put("attached_to", card.getAttachedTo() == null ? -1 : id(card.getAttachedTo()))
                 .put("token", card.isToken());
     }
 
@@ -237,8 +218,7 @@ final class View {
 
     private void stackItem(Json json, SpellAbilityStackInstance item) {
         Card source = item.getSourceCard();
-        json.open().put("card_id", id(source)).put("name", name(source))
-                .put("controller", seatOf(item.getActivatingPlayer()))
+        named(json.open(), source).put("controller", seatOf(item.getActivatingPlayer()))
                 .put("kind", item.isSpell() ? "spell" : item.isTrigger() ? "trigger" : "ability")
                 .put("from", item.isSpell() ? castFrom(source) : "")
                 .put("part", part((SpellAbility) Reflect.fit(Moves.SPELL_OF, item, false)))
@@ -259,6 +239,11 @@ final class View {
         return from == null ? "" : (from instanceof Zone zone ? zone.getZoneType() : from).toString();
     }
 
+    /** The id and name of a card that something is about. */
+    Json named(Json json, Card card) {
+        return json.put("card_id", id(card)).put("name", name(card));
+    }
+
     /** The kind and id of something that can be chosen. */
     Json object(Json json, GameObject thing) {
         if (thing instanceof Player player) {
@@ -273,19 +258,15 @@ final class View {
     private void combat(Json json, Combat combat) {
         for (Card attacker : combat.getAttackers()) {
             json.open().put("attacker", id(attacker)).key("defender");
-            object(json.open(), combat.getDefenderByAttacker(attacker)).close().array("blockers");
-            for (Card blocker : combat.getBlockers(attacker)) {
-                json.item(id(blocker));
-            }
-            json.end().close();
+            object(json.open(), combat.getDefenderByAttacker(attacker)).close()
+                    .list("blockers", combat.getBlockers(attacker), blocker -> json.item(id(blocker))).close();
         }
     }
 
     // ---- options
 
     /** An option that is a card, a player or a spell. */
-    void option(Json json, int index, GameObject thing) {
-        json.open().put("index", index);
+    void option(Json json, GameObject thing) {
         object(json, thing);
         if (thing instanceof Player player) {
             json.put("name", player.getName());
@@ -296,7 +277,6 @@ final class View {
         } else if (thing instanceof Card card) {
             cardOption(json, card);
         }
-        json.close();
     }
 
     private void cardOption(Json json, Card card) {
@@ -313,7 +293,7 @@ final class View {
     void source(Json json, SpellAbility ability) {
         Card card = ability == null ? null : ability.getHostCard();
         if (card != null) {
-            json.key("source").open().put("card_id", id(card)).put("name", name(card))
+            named(json.key("source").open(), card)
                     .put("description", hidden(card) ? "" : Json.oneLine(describe(ability))).close();
         }
     }
