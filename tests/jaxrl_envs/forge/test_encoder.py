@@ -217,16 +217,22 @@ def test_a_game_of_made_up_decisions(seed):
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
 def test_recorded_decisions(path):
-    """Every fifth line of every game, and one more of each type."""
+    """Every fifth line of every game, and one more of each type; with the facts that were told before."""
     seen = set()
     for conversation in recording.read(path):
+        facts, told = Facts(), Told()
         for number, line in enumerate(conversation.lines):
             if not line.startswith((b"< DECISION:", b"< INFO:")):
                 continue
             kind = line[:60].partition(b'"decision_type":"')[2].split(b'"')[0]
             if b"decision_type" in line[:200] and (number % 5 < 2 or kind not in seen):
                 seen.add(kind)
-                compare(line[2:].split(b":", 1)[1], number, looks=2)
+                compare(line[2:].split(b":", 1)[1], number, 2, facts, told)
+            elif b'"info_type":"facts"' in line[:64]:
+                facts.hear(line[2:])
+                fields = json.loads(line.partition(b":")[2])
+                told.facts[fields["card"]] = fields["facts"]
+        assert told.facts
     assert seen
 
 
