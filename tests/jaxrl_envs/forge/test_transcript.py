@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from jaxrl_envs.forge.display import transcript
+from jaxrl_envs.forge.display import terminal, transcript
+from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import made_up
@@ -52,6 +53,34 @@ ATTACKERS = [{"name": "Bear", "defenders": [{"kind": "player", "name": "B"}, {"k
 )
 def test_decisions_in_words(kind, fields, answer, expected):
     assert transcript.action_text({"decision_type": kind, **fields}, answer) == expected
+
+
+FIGHT = {
+    "attackers": [{"index": 0, "card_id": 1, "name": "Bear", "min_blockers": 1, "max_blockers": 0} | ATTACKERS[0]],
+    "blockers": [{"index": 0, "card_id": 2, "name": "Wall", "can_block": [0]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "expected"),
+    [
+        ("choose_action", {"actions": ACTIONS}, ["passes", "plays Forest", "casts Bear", "activates Elf: add G"]),
+        ("confirm_action", {"message": "Draw?", "source": {"name": "Elf"}}, ["says no", "says yes"]),
+        ("mulligan", {"hand_size": 7}, ["keeps with 7 cards", "takes a mulligan with 7 cards"]),
+        ("announce_value", {"name": "X", "min": 1, "max": 2}, ["chooses X = 1", "chooses X = 2"]),
+        ("choose_entity", {"options": NAMED, "optional": True}, ["chooses nothing", "chooses Bear", "chooses draw"]),
+        ("choose_targets", {"options": NAMED, "min": 0, "max": 1}, ["chooses no more", "targets Bear", "targets draw"]),
+        ("scry", {"options": NAMED, "bottom": "library"}, ["chooses no more", "chooses Bear", "chooses draw"]),
+        ("order", {"options": NAMED}, ["orders Bear", "orders draw"]),
+        ("declare_attackers", FIGHT, ["keeps Bear back", "attacks with Bear", "attacks with Bear at Jace"]),
+        ("declare_blockers", FIGHT, ["does not block with Wall", "blocks Bear with Wall"]),
+    ],
+)
+def test_the_actions_of_a_question_in_words(kind, fields, expected):
+    """As transcripts say it, without what stands above them in the question."""
+    decision = {"decision_type": kind, "seat": 0, "game_state": {}, **fields}
+    question = ForgeDecision(json.dumps(decision))
+    assert [terminal.label(question, action) for action in question.legal] == expected
 
 
 def state(turn, life, battlefield=(), graveyard=()):
