@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl_envs.car_soccer import field
-from jaxrl_envs.car_soccer.actions import BOOST, JUMP, has_flip, lies
+from jaxrl_envs.car_soccer.actions import BOOST, JUMP, THROTTLE, has_flip, lies
 from jaxrl_envs.car_soccer.field import Teams
 from jaxrl_envs.car_soccer.game import CarSoccerGame
 from jaxrl_envs.car_soccer.physics.field.pads import IS_BIG, POSITIONS
@@ -69,7 +69,7 @@ def rule_policy(game: CarSoccerGame, teams: Teams) -> jax.Array:
     post = Vec(-jnp.where(ball.x > 0, 800.0, -800.0), goal.y, zero)
     challenge = view.closest_of_team & (cars.boost >= 30)
     hold = Vec(0.5 * ball.x, flat - 2000 * teams.attack, zero)
-    kickoff = (jnp.abs(ball.x) + jnp.abs(ball.y) < 50) & (arena.ball.velocity.length < 50)
+    kickoff = jnp.broadcast_to(view.kickoff(game), flat.shape)
     rules = [
         (kickoff, _boosting(view.drive(ball, 3.0), cars.boost > 20)),
         (view.aerial(arena), view.fly(ball)),
@@ -86,7 +86,42 @@ def rule_policy(game: CarSoccerGame, teams: Teams) -> jax.Array:
     return _recovered(cars, controls)
 
 
-DRIVERS: dict[str, Driver] = {"still": still, "chase": chase, "rule_policy": rule_policy}
+def striker(game: CarSoccerGame, teams: Teams) -> jax.Array:
+    """Shoots: meets the ball where it will come down, from behind, and dodges into it.
+
+    1. Kickoff: at the ball with boost, and a dodge into it.
+    2. The ball is not between the car and the goal that it attacks: round it.
+    3. Else at a point behind the ball on the line from that goal, the closer to the ball the nearer the car is, at the
+       speed that brings both there together; a dodge where the ball is in front, near and low.
+    """
+    return _recovered(game.arena.cars, _View.of(game, teams).shoot(game))
+
+
+def keeper(game: CarSoccerGame, teams: Teams) -> jax.Array:
+    """Keeps goal: waits before it, on the ball's side, and plays as `striker` while the ball is near or comes fast."""
+    return _recovered(game.arena.cars, _View.of(game, teams).keep(game))
+
+
+def rotation(game: CarSoccerGame, teams: Teams) -> jax.Array:
+    """A team that rotates: the car nearest to the ball shoots, the last of the others keeps goal, the rest follow.
+
+    They follow 2,000 uu behind the ball, on the other side of the field's middle. A car without mates is a `striker`.
+    """
+    view = _View.of(game, teams)
+    ball = view.ball(game)
+    follow = Vec(-0.4 * ball.x, ball.y - 2000 * view.attack, 0 * ball.x)
+    rest = jnp.where(view.last_of_others[:, None], view.keep(game), view.drive(follow, 2.0))
+    return _recovered(game.arena.cars, jnp.where(view.closest_of_team[:, None], view.shoot(game), rest))
+
+
+DRIVERS: dict[str, Driver] = {
+    "still": still,
+    "chase": chase,
+    "keeper": keeper,
+    "rule_policy": rule_policy,
+    "rotation": rotation,
+    "striker": striker,
+}
 
 
 # ---- what drivers know ----------------------------------------------------------------------------------------------
@@ -109,6 +144,7 @@ class _View(NamedTuple):
     closest_of_team: jax.Array
     closest_of_all: jax.Array
     last_of_team: jax.Array
+    last_of_others: jax.Array  # of those of its team that are not the closest to the ball
 
     @classmethod
     def of(cls, game: CarSoccerGame, teams: Teams) -> _View:
@@ -119,15 +155,83 @@ class _View(NamedTuple):
         def least(value: jax.Array, who: np.ndarray) -> jax.Array:
             return value <= jnp.min(jnp.where(who & ~cars.is_demoed, value, jnp.inf), axis=1, initial=jnp.inf)
 
+        closest = least(distance, teams.mates)
+        attackers = jnp.where(closest, jnp.inf, y)
         return cls(
             cars=cars,
             attack=jnp.asarray(teams.attack),
             to_ball=to_ball,
             distance=distance,
-            closest_of_team=least(distance, teams.mates),
+            closest_of_team=closest,
             closest_of_all=least(distance, teams.mates | teams.rivals),
             last_of_team=least(y, teams.mates),
+            last_of_others=least(attackers, teams.mates),
         )
+
+    def ball(self, game: CarSoccerGame, seconds: jax.Array | float = 0.0) -> Vec:
+        """Where the ball will be after some seconds (f32[P]) of straight flight, within the walls."""
+        ball = game.arena.ball
+        speeds = zip(_parts(ball.position), _parts(ball.velocity), strict=True)
+        x, y, z = (place + seconds * speed + 0 * self.distance for place, speed in speeds)
+        width, length = field.SIDE - field.BALL_RADIUS, field.BACK - field.BALL_RADIUS
+        return Vec(jnp.clip(x, -width, width), jnp.clip(y, -length, length), z)
+
+    def lands(self, game: CarSoccerGame) -> jax.Array:
+        """Seconds until the ball comes down to where cars reach it, f32[]; 0 if it is there."""
+        ball, reach, half = game.arena.ball, 160.0, 325.0
+        above = jnp.maximum(ball.position.z - reach, 0)
+        falls = (ball.velocity.z + jnp.sqrt(jnp.square(ball.velocity.z) + 4 * half * above)) / (2 * half)
+        return jnp.where((above > 0) | (ball.velocity.z > 300), jnp.maximum(falls, 0), 0.0)
+
+    def shoot(self, game: CarSoccerGame) -> jax.Array:
+        """See `striker`."""
+        cars, flat = self.cars, 0 * self.distance
+        speed = cars.velocity.length
+        seconds = jnp.minimum(jnp.maximum(self.distance / jnp.maximum(speed, 1400), self.lands(game)), 3.0)
+        ball = self.ball(game, seconds)
+        line = (Vec(flat, flat + field.BACK * self.attack, ball.z) - ball).unit()  # from the ball to the goal
+        to_ball = ball - cars.position
+        along = to_ball.dot(line)
+        side = jnp.sign(to_ball.x * line.y - to_ball.y * line.x)
+        across = Vec(-line.y * side, line.x * side, flat)
+        behind = ball - line * jnp.clip(0.35 * self.distance, 0, 1000)
+        around = ball - line * 900.0 + across * 500.0
+        kickoff = self.kickoff(game)
+        target = _where(kickoff, self.ball(game), _where(along > 0, behind, around))
+        straight = jnp.abs(self.angle(target)) < 0.25
+        wanted = (target - cars.position).length / jnp.maximum(seconds, 0.1)  # to be there with the ball
+        controls = _boosting(self.drive(target, 3.0), straight & (cars.boost > 0) & (kickoff | (wanted > speed + 200)))
+        controls = controls.at[:, THROTTLE].set(jnp.where(kickoff | (speed < wanted + 100), 1.0, 0.0))
+        ahead = cars.axes.to_local(self.to_ball).unit().x > 0.9
+        near = ahead & (self.distance < jnp.where(kickoff, 700, 450)) & (self.ball(game).z < 250)
+        dodges = has_flip(cars) & ((near & (along > 0) & (speed > 700)) | (~cars.on_ground & ahead))
+        return jnp.where(dodges[:, None], self.dodge(), controls)
+
+    def dodge(self) -> jax.Array:
+        """Jumps, releases, and dodges forwards."""
+        jump = self.cars.on_ground | ~self.cars.jump_held
+        flat = 0 * self.distance
+        return _controls(throttle=1 + flat, steer=flat, pitch=flat - 1.0, jump=jump.astype(jnp.float32))
+
+    def keep(self, game: CarSoccerGame) -> jax.Array:
+        """See `keeper`."""
+        ball, flat = self.ball(game, 0.5), 0 * self.distance
+        near = (ball.y + field.BACK * self.attack) * self.attack < 1800
+        toward = (game.arena.ball.velocity.y * self.attack < -600) & (self.distance < 2500)
+        mine = (near | toward) & (jnp.abs(ball.x) < 2500)
+        place = Vec(jnp.clip(0.3 * ball.x, -700, 700), flat - (field.BACK - 250) * self.attack, flat)
+        return jnp.where(mine[:, None], self.shoot(game), self.stand(place))
+
+    def stand(self, place: Vec) -> jax.Array:
+        """Drives to a place, in reverse if it is behind, and stops there."""
+        apart = (place - self.cars.position).length
+        return self.back_off(place).at[:, THROTTLE].multiply(jnp.clip((apart - 100) / 600, 0, 1))
+
+    @staticmethod
+    def kickoff(game: CarSoccerGame) -> jax.Array:
+        """bool[]: the ball lies in the middle."""
+        ball = game.arena.ball
+        return (jnp.abs(ball.position.x) + jnp.abs(ball.position.y) < 50) & (ball.velocity.length < 50)
 
     def angle(self, target: Vec) -> jax.Array:
         """Angle from the car's front to a target, to the right, seen from above, rad."""
@@ -179,6 +283,10 @@ class _View(NamedTuple):
 
 def _parts(vector: Vec) -> tuple[jax.Array, jax.Array, jax.Array]:
     return vector.x, vector.y, vector.z
+
+
+def _where(condition: jax.Array, yes: Vec, no: Vec) -> Vec:
+    return Vec(*(jnp.where(condition, one, other) for one, other in zip(_parts(yes), _parts(no), strict=True)))
 
 
 def _controls(*, throttle, steer, pitch=None, jump=None, boost=None) -> jax.Array:

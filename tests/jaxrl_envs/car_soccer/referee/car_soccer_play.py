@@ -68,8 +68,15 @@ def observation(moment: dict, seat: int, cars_per_team: int | None) -> list[floa
 def controls(name: str, moment: dict, seat: int) -> list[float]:
     """throttle, steer, pitch, yaw, roll, jump, boost, handbrake of a scripted player."""
     car = moment["cars"][seat]
-    driven = {"still": lambda: [0.0] * 8, "chase": lambda: drive(car, moment["ball"]["position"], 3)}
-    chosen = driven[name]() if name in driven else rule_policy(moment, seat)
+    driven = {
+        "still": lambda: [0.0] * 8,
+        "chase": lambda: drive(car, moment["ball"]["position"], 3),
+        "striker": lambda: shoot(moment, car),
+        "keeper": lambda: keep(moment, car),
+        "rotation": lambda: rotation(moment, seat),
+        "rule_policy": lambda: rule_policy(moment, seat),
+    }
+    chosen = driven[name]()
     if name != "still" and not car["on_ground"] and car["world_contact"] and car["up"][2] < 0.5:
         chosen[5] = 0.0 if car["jump_held"] else 1.0
     return chosen
@@ -106,6 +113,96 @@ def rule_policy(moment: dict, seat: int) -> list[float]:
     if nearest_of(mates):
         return boosting(drive(car, ball["position"], 3), car["boost"] > 50)
     return drive(car, [0.5 * x, -2000 * attack, 0], 2)
+
+
+def attack_of(car: dict) -> int:
+    return -1 if car["team"] else 1
+
+
+def ball_after(moment: dict, seconds: float) -> list[float]:
+    """The ball in straight flight, within walls that its surface touches."""
+    ball = moment["ball"]
+    x, y, z = (place + seconds * speed for place, speed in zip(ball["position"], ball["velocity"], strict=True))
+    radius = 91.25
+    return [max(radius - 4096, min(4096 - radius, x)), max(radius - 5120, min(5120 - radius, y)), z]
+
+
+def shoot(moment: dict, car: dict) -> list[float]:
+    """The rules of `jaxrl_envs.car_soccer.bots.striker`."""
+    ball, attack = moment["ball"], attack_of(car)
+    far, speed = math.dist(car["position"], ball["position"]), math.hypot(*car["velocity"])
+    x, y, z = ball["position"]
+    kickoff = abs(x) + abs(y) < 50 and math.hypot(*ball["velocity"]) < 50
+    lands, up = 0.0, ball["velocity"][2]
+    if z > 160 or up > 300:  # until it falls to 160 at 650 uu/s^2
+        lands = max(0.0, (up + math.sqrt(up * up + 4 * 325 * max(0.0, z - 160))) / 650)
+    seconds = min(3.0, max(far / max(speed, 1400), lands))
+    then = ball_after(moment, seconds)
+    line = [0 - then[0], 5120 * attack - then[1]]
+    length = math.hypot(*line)
+    line = [line[0] / length, line[1] / length]
+    to_ball = [then[0] - car["position"][0], then[1] - car["position"][1]]
+    along = to_ball[0] * line[0] + to_ball[1] * line[1]
+    if kickoff:
+        target = ball_after(moment, 0.0)
+    elif along > 0:
+        back = min(1000.0, 0.35 * far)
+        target = [then[0] - line[0] * back, then[1] - line[1] * back, then[2]]
+    else:
+        turned = to_ball[0] * line[1] - to_ball[1] * line[0]
+        side = (turned > 0) - (turned < 0)
+        target = [
+            then[0] - 900 * line[0] - 500 * line[1] * side,
+            then[1] - 900 * line[1] + 500 * line[0] * side,
+            then[2],
+        ]
+    wanted = math.dist(target, car["position"]) / max(seconds, 0.1)
+    chosen = drive(car, target, 3)
+    fast = kickoff or wanted > speed + 200
+    chosen = boosting(chosen, abs(angle_to(car, target)) < 0.25 and car["boost"] > 0 and fast)
+    chosen[0] = float(kickoff or speed < wanted + 100)
+    straight = sum(a * (b - c) for a, b, c in zip(car["forward"], ball["position"], car["position"], strict=True)) / far
+    flip = not car["has_double_jumped"] and not car["has_flipped"] and car["air_time_since_jump"] < 1.25
+    near = far < (700 if kickoff else 450) and z < 250 and along > 0 and speed > 700
+    if flip and straight > 0.9 and (near or not car["on_ground"]):
+        return [1.0, 0.0, -1.0, 0.0, 0.0, float(car["on_ground"] or not car["jump_held"]), 0.0, 0.0]
+    return chosen
+
+
+def keep(moment: dict, car: dict) -> list[float]:
+    """The rules of `jaxrl_envs.car_soccer.bots.keeper`."""
+    ball, attack = moment["ball"], attack_of(car)
+    soon = ball_after(moment, 0.5)
+    far = math.dist(car["position"], ball["position"])
+    near = soon[1] * attack + 5120 < 1800
+    comes = ball["velocity"][1] * attack < -600 and far < 2500
+    if abs(soon[0]) < 2500 and (near or comes):
+        return shoot(moment, car)
+    place = [max(-700.0, min(700.0, 0.3 * soon[0])), -4870 * attack, 0.0]
+    chosen = back_off(car, place)
+    chosen[0] *= max(0.0, min(1.0, (math.dist(place, car["position"]) - 100) / 600))
+    return chosen
+
+
+def rotation(moment: dict, seat: int) -> list[float]:
+    """The rules of `jaxrl_envs.car_soccer.bots.rotation`."""
+    car, ball = moment["cars"][seat], moment["ball"]
+    attack = attack_of(car)
+    team = [c for c in moment["cars"] if c["team"] == car["team"] and (c is car or not c["is_demoed"])]
+
+    def closest(one):
+        others = [c for c in team if c is not one and not c["is_demoed"]]
+        return all(
+            math.dist(one["position"], ball["position"]) <= math.dist(c["position"], ball["position"]) for c in others
+        )
+
+    if closest(car):
+        return shoot(moment, car)
+    waiting = [c for c in team if not closest(c)]
+    if all(car["position"][1] * attack <= c["position"][1] * attack for c in waiting):
+        return keep(moment, car)
+    x, y, _ = ball_after(moment, 0.0)
+    return drive(car, [-0.4 * x, y - 2000 * attack, 0], 2)
 
 
 def angle_to(car: dict, target: list[float]) -> float:
