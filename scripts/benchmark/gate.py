@@ -33,7 +33,7 @@ TURNS, SECONDS = 7, 0.3  # of every figure in an attempt; least CPU seconds of a
 SMALL = ["run.devices=1", "train.updates_per_call=1", "train.num_envs=256", "train.num_steps=16", "train.stagger=0"]
 ALONE = ["league.opponents=[]", "league.snapshots=0"]
 PRESETS = {  # so small that they are compiled and measured within a CI step
-    "skull_king": ("skull_king_cpu", [*SMALL, "ppo.minibatches=4"]),
+    "skull_king": ("skull_king_cpu", [*SMALL, "ppo.minibatches=4", "seats=[{learners: all}]"]),
     "beasty_bar": ("beasty_bar", [*SMALL, "ppo.minibatches=4", *ALONE, "env.options.lookahead=false"]),
     "battle": ("battle_speed", ["run.devices=1", "train.updates_per_call=1", "train.num_steps=32"]),
 }
