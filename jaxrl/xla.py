@@ -112,21 +112,17 @@ def prepare_game(id: str) -> None:
 
     On a CPU: to fuse operations with several outputs each. A game step is hundreds of small operations with many
     results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the process
-    while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`). And, if the game says how
-    small (`Env.small_loops`), to make one function of every small loop: otherwise each operation in it is a call of its
-    own, which takes longer than the operation.
+    while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
     """
     from jaxrl_envs.contract import registry  # here, because it imports jax
 
-    game = registry.game_class(id)
-    if on_cpu() and getattr(game, "multi_output_fusion", False):
-        fuse(game.small_loops)
+    if on_cpu() and getattr(registry.game_class(id), "multi_output_fusion", False):
+        fuse()
 
 
-def fuse(small_loops: int = 0) -> None:
+def fuse() -> None:
     """Adds the flag of `prepare_game` to ``XLA_FLAGS``."""
-    loops = f",xla_cpu_small_while_loop_byte_threshold={small_loops}" if small_loops else ""
-    add_flag("xla_backend_extra_options", f"xla_cpu_use_multi_output_fusion{loops}")
+    add_flag("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
 
 
 def plain_options() -> dict[str, str]:

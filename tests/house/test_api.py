@@ -64,11 +64,6 @@ def test_a_game_is_made_with_its_options():
     ("given", "game", "wanted"),
     [
         ("", "skull_king", "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion"),
-        (
-            "",
-            "car_soccer",
-            "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion,xla_cpu_small_while_loop_byte_threshold=20000000",
-        ),
         ("", "tests.support.games:TicTacToe", ""),  # does not ask for it
         ("--xla_backend_extra_options=", "skull_king", "--xla_backend_extra_options="),  # the user's own
     ],

@@ -89,7 +89,6 @@ class CarSoccer(Env):
     version = "1"
     simultaneous = True
     multi_output_fusion = True
-    small_loops = 20_000_000
     how_to_play = TEXT
     free_options = (
         *("meshes", "setters", "difficulty", "replays", "reward_mode", "rewards", "annealed_by", "reward_clip"),

@@ -142,8 +142,6 @@ class Env(abc.ABC):
         information, even if no seat ever sees them.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
-      small_loops: loops that read and write fewer bytes than that become one function each on a CPU, in a game with
-        `multi_output_fusion`: they compile longer, and their operations cost no calls. 0: XLA's own limit.
       host: True if the engine lives on the host (`jaxrl_envs.host.env.HostEnv`): such games train with actor threads.
       illegal_action_penalty: what an illegal action costs its seat; the other seats share it as a reward.
       free_options: names of options that change neither observations nor actions. A policy trained with one value of
@@ -165,7 +163,6 @@ class Env(abc.ABC):
     public_actions: ClassVar[bool] = False
     perfect_information: bool = False
     multi_output_fusion: ClassVar[bool] = False
-    small_loops: ClassVar[int] = 0
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
     free_options: tuple[str, ...] = ()

@@ -16,7 +16,6 @@ import pytest
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.car_soccer.physics.field import arena as world
 from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena
@@ -125,9 +124,7 @@ def compare_parts() -> None:
 def test_batches_and_devices_make_no_difference() -> None:
     """Batches bit by bit; two devices have a program of their own, which rounds by itself: after 32 ticks in crowds a
     body is elsewhere in few of 256 arenas. A process of its own has two devices."""
-    loops = f"xla_cpu_small_while_loop_byte_threshold={CarSoccer.small_loops}"  # what is small depends on the batch
-    flags = "--xla_force_host_platform_device_count=2 "
-    flags += f"--xla_backend_extra_options=xla_cpu_use_multi_output_fusion,{loops}"
+    flags = "--xla_force_host_platform_device_count=2 --xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
     done = subprocess.run(
         [sys.executable, "-c", "from tests.jaxrl_envs.car_soccer import test_invariants as t; t.compare_parts()"],
         env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
