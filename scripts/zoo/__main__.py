@@ -33,7 +33,7 @@ from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import board
 
 RECIPES = {  # what `jaxrl train` is told
-    "skull_king": "--config skull_king_cpu evaluate.deals=200",
+    "skull_king": "--config skull_king_cpu",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "car_soccer": "--config car_soccer_duel",

@@ -466,7 +466,7 @@ RESOLVED = {  # digest of what differs from the defaults; a changed base or defa
     "resume_600_to_1000": "13ad38ac50fe",
     "skull_king": "a639bc594a32",
     "skull_king_attention": "f9b8f465b595",
-    "skull_king_cpu": "0ffc226a39da",
+    "skull_king_cpu": "c49ecc901fe4",
 }
 
 
