@@ -19,8 +19,9 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     Args:
       groups: bool[G, n], of each lane one is true or none; those of a group follow each other.
       lanes: a pytree of [..., n].
-      work: lanes [..., m] -> f32[..., m]; lanes that are in no group may be among them.
-      otherwise: a pytree of f32[..., n].
+      work: lanes [..., m] -> the structure and dtypes of `otherwise`, [..., m]; lanes that are in no group may be among
+        them.
+      otherwise: a pytree of [..., n]: f32, bool, or integers that f32 holds exactly.
     """
     if inside_kernel():  # these lanes are of one arena
         return _one_by_one(groups.any(0), lanes, work, otherwise)
@@ -31,7 +32,7 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     def some(turn, all_found):
         index = _lanes_of_rank(rank, turn * chunk + 1 + jnp.arange(chunk, dtype=jnp.int32)) % number
         found = work(jax.tree.map(lambda leaf: leaf[..., index], lanes))
-        rows = jnp.concatenate([leaf.reshape(-1, chunk) for leaf in jax.tree.leaves(found)])
+        rows = jnp.concatenate([leaf.astype(jnp.float32).reshape(-1, chunk) for leaf in jax.tree.leaves(found)])
         return jax.lax.dynamic_update_slice(all_found, rows, (0, turn * chunk))
 
     empty, tree = jax.tree.flatten(otherwise)
@@ -41,7 +42,10 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     place = jnp.where(groups, rank.reshape(groups.shape) - 1, 0).max(0)
     rows, counts = rows.at[:, place].get(mode="promise_in_bounds"), groups.any(0)
     ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
-    found = [rows[end - size : end].reshape(leaf.shape) for end, size, leaf in zip(ends, sizes, empty, strict=True)]
+    found = [
+        rows[end - size : end].reshape(leaf.shape).astype(leaf.dtype)
+        for end, size, leaf in zip(ends, sizes, empty, strict=True)
+    ]
     return jax.tree.unflatten(tree, [jnp.where(counts, leaf, none) for leaf, none in zip(found, empty, strict=True)])
 
 

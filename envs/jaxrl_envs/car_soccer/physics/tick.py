@@ -13,25 +13,27 @@ import functools
 import chex
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax import lax
 
 from jaxrl_envs.car_soccer.physics import ball as balls
 from jaxrl_envs.car_soccer.physics import constants as c
 from jaxrl_envs.car_soccer.physics.bodies import Controls, Push, controls_of, turned
 from jaxrl_envs.car_soccer.physics.car import air, wheels
-from jaxrl_envs.car_soccer.physics.car.bumps import Bumps, bumps
+from jaxrl_envs.car_soccer.physics.car.bumps import Bumps, bumps, no_bumps
 from jaxrl_envs.car_soccer.physics.collision import contacts
 from jaxrl_envs.car_soccer.physics.collision.manifold import Points
-from jaxrl_envs.car_soccer.physics.collision.solver import Body, Motion, solve
+from jaxrl_envs.car_soccer.physics.collision.solver import Body, Constraint, Motion, solve
 from jaxrl_envs.car_soccer.physics.field import arena as world
 from jaxrl_envs.car_soccer.physics.field import pads
-from jaxrl_envs.car_soccer.physics.field.arena import Geometry
+from jaxrl_envs.car_soccer.physics.field.arena import BallContacts, Geometry
 from jaxrl_envs.car_soccer.physics.field.spawn import respawned
+from jaxrl_envs.car_soccer.physics.gather import gathered
 from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball, Cars, Counts
 from jaxrl_envs.car_soccer.physics.vector import Vec
 
-ZERO = Vec(0.0, 0.0, 0.0)
+ALONE, TOGETHER = 128, 16  # cars on the arena, and arenas in which bodies touch, that are solved at once
 
 
 def ticks(
@@ -98,20 +100,19 @@ def tick(geometry: Geometry | None, settings: PhysicsSettings, arena: Arena, con
     touch = balls.touches(body, cars, ball, present)
     cars, hit = balls.hits(cars, ball, touch, arena.tick)
     cars, points = contacts.touch_arena(geometry, body, cars, present)
-    cars, meetings, bumped = meet(settings, cars, present)
     on_arena = world.ball_contacts(geometry, ball.position, c.BALL_RADIUS, c.BALL_REACH)
     on_arena = on_arena.replace(count=jnp.where(asleep, 0, on_arena.count), row_live=on_arena.row_live & ~asleep)
     bodies = contacts.ball_body(ball, asleep), contacts.car_bodies(body, cars, push)
-    constraints = contacts.constraints(*bodies, on_arena, touch, cars.position, points, meetings)
-    walls = on_arena.row_normals, jnp.where(on_arena.row_live, jnp.maximum(on_arena.row_gaps * (-c.PUSH / c.DT), 0), 0)
-    single = [bodies[0], *(bodies[1].at(p) for p in range(settings.cars))]
-    changes = solve(single, constraints, walls, settings.iterations)
-    change, pushed = (jax.tree.map(lambda *x: jnp.stack(x), *each[1:]) for each in changes)
-    cars = kept(~present | cars.is_demoed, cars, limited(moved_cars(bodies[1], cars, change, pushed), bumped.push))
+    scene = Scene(cars, present, *bodies, on_arena, touch, points)
+    bumped, changes, pushes = collide(settings, scene)
+    cars = bumped.marked(cars)
+    cars = kept(
+        ~present | cars.is_demoed, cars, limited(moved_cars(bodies[1], cars, changes[1], pushes[1]), bumped.push)
+    )
     gone, cars, counts = pads.taken(body, pads.cooled(arena.pads), cars, counted(arena, touch.live, bumped))
     return arena.replace(
         tick=arena.tick + 1,
-        ball=moved_ball(bodies[0], ball, changes[0][0], changes[1][0], hit),
+        ball=moved_ball(bodies[0], ball, changes[0], pushes[0], hit),
         cars=cars,
         pads=gone,
         counts=counts,
@@ -143,15 +144,58 @@ def drive(
     return cars, Push(push.linear + jump + roll.linear + boost + stick, push.angular + roll.angular)
 
 
-def meet(settings: PhysicsSettings, cars: Cars, present: jax.Array) -> tuple[Cars, Points | None, Bumps]:
-    """Cars against cars: the cars with what bumps and demolitions make of them, and where they touch."""
-    if settings.cars == 1:
-        zero, none = jnp.zeros_like(cars.boost), jnp.zeros_like(cars.bumped_car)
-        return cars, None, Bumps(cars, Vec(zero, zero, zero), none, none, none)
-    points = contacts.touch_cars(settings.body, cars, present)
-    first, second = contacts.pairs(settings.cars)
-    bumped = bumps(cars, settings.teams, first, second, points)
-    return bumped.cars, points, bumped
+@struct.dataclass
+class Scene:
+    """What the contacts of a tick depend on: cars, whether they are there, all as bodies, where they touch."""
+
+    cars: Cars
+    present: jax.Array
+    ball_body: Body
+    car_bodies: Body
+    on_arena: BallContacts
+    touch: balls.Touch
+    points: Points
+
+
+def collide(settings: PhysicsSettings, scene: Scene) -> tuple[Bumps, tuple[Motion, Motion], tuple[Motion, Motion]]:
+    """What contacts do: bumps, and as of `solve` the changes and pushes of ball [B] and cars [P, B].
+
+    Few arenas have two bodies that touch each other: only these are solved whole. Elsewhere the ball and each car that
+    touches the arena are solved alone, with the same rows.
+    """
+    several, present, iterations = settings.cars > 1, scene.present, settings.iterations
+    together = scene.touch.live.any(axis=0)
+    if several:
+        together |= contacts.cars_meet(settings.body, scene.cars, present).any(axis=0)
+    ball = solve([scene.ball_body], *contacts.ball_on_arena(scene.ball_body, scene.on_arena), iterations)
+
+    def lone(lanes: tuple[Body, Points]) -> tuple[Motion, Motion]:
+        stands = contacts.cars_on_arena(*lanes)
+        constraints = [Constraint(stands.at(k), 0, -1) for k in range(stands.push.shape[0])]
+        change, pushed = solve([lanes[0]], constraints, [], iterations)
+        return change[0], pushed[0]
+
+    def whole(scene: Scene) -> tuple[Bumps, tuple[Motion, Motion], tuple[Motion, Motion]]:
+        points, bumped = None, no_bumps(scene.cars)
+        if several:
+            points = contacts.touch_cars(settings.body, scene.cars, scene.present)
+            bumped = bumps(scene.cars, settings.teams, *contacts.pairs(settings.cars), points)
+        last, walls = contacts.ball_on_arena(scene.ball_body, scene.on_arena)
+        rows = contacts.constraints(scene.ball_body, scene.car_bodies, scene.touch, scene.points, points)
+        bodies = [scene.ball_body, *(scene.car_bodies.at(p) for p in range(settings.cars))]
+        both = [
+            (of_ball, jax.tree.map(lambda *x: jnp.stack(x), *of_cars))
+            for of_ball, *of_cars in solve(bodies, rows + last, walls, iterations)
+        ]
+        return bumped, both[0], both[1]
+
+    zero = jnp.zeros(present.size)
+    still = Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))
+    alone = (scene.points.live.any(axis=0) & ~together).reshape(1, -1)
+    lanes = jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-2], -1), (scene.car_bodies, scene.points))
+    cars = jax.tree.map(lambda leaf: leaf.reshape(present.shape), gathered(alone, lanes, lone, (still, still), ALONE))
+    otherwise = no_bumps(scene.cars), (ball[0][0], cars[0]), (ball[1][0], cars[1])
+    return gathered(together[None], scene, whole, otherwise, TOGETHER)
 
 
 def moved_cars(body: Body, cars: Cars, change: Motion, pushed: Motion) -> Cars:

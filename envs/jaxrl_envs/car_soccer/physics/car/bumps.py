@@ -22,16 +22,43 @@ class Bumps:
     """Bumps and demolitions of cars in a tick.
 
     Attributes:
-      cars: with `is_demoed`, `respawn_time`, `bumped_car` and `bump_cooldown` as they are now.
+      is_demoed, respawn_time, bumped_car, bump_cooldown: of the cars as they are now, as in `Cars`.
       push: vectors of f32[P, B], added to the velocities after the solver.
       bumps, demolitions, demolished: i32[P, B], as in `Counts`.
     """
 
-    cars: Cars
+    is_demoed: jax.Array
+    respawn_time: jax.Array
+    bumped_car: jax.Array
+    bump_cooldown: jax.Array
     push: Vec
     bumps: jax.Array
     demolitions: jax.Array
     demolished: jax.Array
+
+    def marked(self, cars: Cars) -> Cars:
+        """The cars as they are now."""
+        return cars.replace(
+            is_demoed=self.is_demoed,
+            respawn_time=self.respawn_time,
+            bumped_car=self.bumped_car,
+            bump_cooldown=self.bump_cooldown,
+        )
+
+
+def no_bumps(cars: Cars) -> Bumps:
+    """The bumps of cars that touch no other."""
+    zero, none = jnp.zeros_like(cars.boost), jnp.zeros_like(cars.bumped_car)
+    return Bumps(
+        is_demoed=cars.is_demoed,
+        respawn_time=cars.respawn_time,
+        bumped_car=cars.bumped_car,
+        bump_cooldown=cars.bump_cooldown,
+        push=Vec(zero, zero, zero),
+        bumps=none,
+        demolitions=none,
+        demolished=none,
+    )
 
 
 def bumps(cars: Cars, teams: tuple[int, ...], first: list[int], second: list[int], points: Points) -> Bumps:
@@ -78,14 +105,14 @@ def bumps(cars: Cars, teams: tuple[int, ...], first: list[int], second: list[int
             done["demolitions"][mine] = done["demolitions"][mine] + lost
             done["demolished"][other] = done["demolished"][other] + lost
     stack = lambda *rows: jnp.stack(rows)  # noqa: E731
-    changed = {
-        "is_demoed": stack(*demoed),
-        "respawn_time": stack(*respawn),
-        "bumped_car": stack(*bumped),
-        "bump_cooldown": stack(*cooldown),
-    }
-    counts = {name: stack(*rows) for name, rows in done.items()}
-    return Bumps(cars=cars.replace(**changed), push=jax.tree.map(stack, *push), **counts)
+    return Bumps(
+        is_demoed=stack(*demoed),
+        respawn_time=stack(*respawn),
+        bumped_car=stack(*bumped),
+        bump_cooldown=stack(*cooldown),
+        push=jax.tree.map(stack, *push),
+        **{name: stack(*rows) for name, rows in done.items()},
+    )
 
 
 def _front(forward: jax.Array, live: jax.Array) -> jax.Array:

@@ -6,6 +6,8 @@ A wheel's arrays are [P, 4, B]. A tick looks for ground and computes friction wi
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,9 +17,13 @@ from jaxrl_envs.car_soccer.physics import constants as c
 from jaxrl_envs.car_soccer.physics.bodies import Controls, Push, resistance, spin_impulse
 from jaxrl_envs.car_soccer.physics.collision import boxcast
 from jaxrl_envs.car_soccer.physics.field.arena import Geometry, rays
+from jaxrl_envs.car_soccer.physics.gather import gathered
 from jaxrl_envs.car_soccer.physics.settings import Hitbox
 from jaxrl_envs.car_soccer.physics.state import Ball, Cars
 from jaxrl_envs.car_soccer.physics.vector import Vec, where
+
+RAY_SLACK = 4.0  # uu, by which the rays of a car may miss another one and are still looked at
+NEAR_CARS = 64  # cars with others near whose rays are looked at together
 
 
 @struct.dataclass
@@ -26,16 +32,16 @@ class Hit:
 
     Attributes:
       distance: along the ray, inf = none. normal: of the surface.
-      still: bool, it is the arena. position, velocity, spin: of the body that was hit, zero for the arena.
+      still: bool, it is the arena. velocity, slip: of the body that was hit, zero for the arena: at the point that was
+        hit, and for forces along the wheel, as the reference has it, at the same arm from its own centre.
       resistance: inverse of the mass that body shows sideways to the wheel, 1/kg; 0 for the arena.
     """
 
     distance: jax.Array
     normal: Vec
     still: jax.Array
-    position: Vec
     velocity: Vec
-    spin: Vec
+    slip: Vec
     resistance: jax.Array
 
 
@@ -98,74 +104,104 @@ def look(geometry: Geometry | None, body: Hitbox, cars: Cars, ball: Ball, axle: 
     down = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, origin.x.shape), down)
     length = per_wheel([rest + c.TRAVEL + r - c.RAY_SHORTER for rest, r in zip(body.rest, body.radius, strict=True)])
     distance, normal = rays(geometry, origin, down, length)
-    zero = jnp.zeros_like(distance)
-    none = Vec(zero, zero, zero)
-    hit = Hit(distance, normal, jnp.isfinite(distance), none, none, none, zero)
-    hit = _nearer(hit, _ball_below(origin, down, length, axle, ball))
-    if cars.boost.shape[0] > 1:
-        hit = _nearer(hit, _car_below(body, cars, origin, down, length, axle))
-    return hang, hit
+    nothing = jnp.zeros_like(distance)
+    zero = Vec(nothing, nothing, nothing)
+    hit = Hit(distance, normal, jnp.isfinite(distance), zero, zero, nothing)
+    return hang, _nearer(hit, _bodies_below(body, cars, ball, hang, down, length, axle))
 
 
 def _nearer(first: Hit, second: Hit) -> Hit:
     return jax.tree.map(lambda a, b: jnp.where(second.distance < first.distance, b, a), first, second)
 
 
-def _ball_below(origin: Vec, down: Vec, length: jax.Array, axle: Vec, ball: Ball) -> Hit:
-    away = origin - ball.position
+def _bodies_below(body: Hitbox, cars: Cars, ball: Ball, hang: Vec, down: Vec, length: jax.Array, axle: Vec) -> Hit:
+    """The ball or the nearest of the other cars' boxes, looked for only below cars that have one of them near."""
+    count, batch = cars.boost.shape
+    middle = cars.position + cars.axes.to_world(Vec(*body.offset))
+    near = jnp.zeros(cars.boost.shape, bool)
+    reach = RAY_SLACK + max(
+        max(math.hypot(x, y, z), math.hypot(x, y, z - rest - c.TRAVEL - radius))
+        for (x, y, z), rest, radius in zip(body.wheels, body.rest, body.radius, strict=True)
+    )
+    others = [(ball.position, c.BALL_RADIUS, False)]
+    for step in range(1, count):
+        other, gone = jax.tree.map(lambda leaf, step=step: jnp.roll(leaf, -step, axis=0), (middle, cars.is_demoed))
+        others.append((other, math.hypot(*body.half), gone))
+    for other, radius, gone in others:
+        away = cars.position - other
+        near |= (away.dot(away) < (reach + radius) ** 2) & ~jnp.asarray(gone)
+    flat = lambda tree: jax.tree.map(_flat, tree)  # noqa: E731
+    boxes = flat((middle, cars.axes, cars.is_demoed, cars.position, cars.velocity, cars.angular_velocity))
+
+    def below(lanes):  # the number and the position of the car, [m], and leaves [4, m]
+        number, position, hang, down, axle = lanes
+        here = jax.tree.map(lambda leaf: leaf[number % batch], ball)
+        hit = _ball_below(position, hang, down, axle, length, here)
+        if count > 1:
+            others = [number % batch + (number // batch + step) % count * batch for step in range(1, count)]
+            other = jax.tree.map(lambda leaf: leaf[jnp.stack(others)][:, None], boxes)
+            hit = _nearer(hit, _car_below(body, position, hang, down, axle, length, *other))
+        return hit
+
+    none = jnp.zeros((4, near.size))
+    zero = Vec(none, none, none)
+    lanes = jnp.arange(near.size, dtype=jnp.int32), *flat((cars.position, hang, down, axle))
+    nothing = Hit(none + jnp.inf, zero, none > 0, zero, zero, none)
+    found = gathered(near.reshape(1, -1), lanes, below, nothing, NEAR_CARS)
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf.reshape(4, count, batch), 1, 0), found)
+
+
+def _flat(leaf: jax.Array) -> jax.Array:
+    """[P, ..., B] -> [..., P * B]."""
+    return jnp.moveaxis(leaf, 0, -2).reshape(*leaf.shape[1:-1], -1)
+
+
+def _ball_below(position: Vec, hang: Vec, down: Vec, axle: Vec, length: jax.Array, ball: Ball) -> Hit:
+    away = position + hang - ball.position
     along, outside = away.dot(down), away.dot(away) - c.BALL_RADIUS**2
     inside = along * along - outside
     distance = -along - jnp.sqrt(jnp.maximum(inside, 0))
     found = (inside > 0) & (outside > 0) & (distance >= 0) & (distance <= length)
     normal = (away + down * distance).unit()
     turn = normal.cross(_sideways(axle, normal)) * c.BALL_RADIUS
-    broad = lambda tree: jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, distance.shape), tree)  # noqa: E731
+    resistance = 1 / c.BALL_MASS + turn.dot(turn) * (1 / c.BALL_INERTIA)
+    arm = hang + down * distance
+    return _hit(found, distance, normal, position, arm, ball, resistance)
+
+
+def _car_below(body, position, hang, down, axle, length, middle, axes, gone, *motion) -> Hit:
+    """The nearest of other cars' boxes, whose leaves are [P - 1, 1, m]."""
+    far, normal = boxcast.cast_few(
+        axes.to_local(position + hang - middle),
+        axes.to_local(down * length),
+        body.half,
+    )
+    far = jnp.where(gone, jnp.inf, far)
+    which = jnp.argmin(far, axis=0)
+
+    def nearest(leaf):  # [P - 1, 4 or 1, m] -> [4, m]
+        result = jnp.broadcast_to(leaf[0], which.shape)
+        for index in range(1, leaf.shape[0]):
+            result = jnp.where(which == index, leaf[index], result)
+        return result
+
+    far, normal, axes, motion = jax.tree.map(nearest, (far, normal, axes, motion))
+    found = jnp.isfinite(far)
+    distance, normal = far * length, axes.to_world(normal)
+    arm = hang + down * jnp.where(found, distance, 0)
+    sideways = resistance(body, axes, position + arm - motion[0], _sideways(axle, normal))
+    return _hit(found, distance, normal, position, arm, Ball(*motion), sideways)
+
+
+def _hit(found, distance: jax.Array, normal: Vec, position: Vec, arm: Vec, other: Ball, resistance: jax.Array) -> Hit:
+    """A hit on a moving body, `arm` from the centre of the wheel's car."""
     return Hit(
         distance=jnp.where(found, distance, jnp.inf),
         normal=normal,
         still=jnp.zeros_like(found),
-        position=broad(ball.position),
-        velocity=broad(ball.velocity),
-        spin=broad(ball.angular_velocity),
-        resistance=1 / c.BALL_MASS + turn.dot(turn) * (1 / c.BALL_INERTIA),
-    )
-
-
-def _car_below(body: Hitbox, cars: Cars, origin: Vec, down: Vec, length: jax.Array, axle: Vec) -> Hit:
-    """The nearest of the other cars' boxes."""
-    steps = range(1, cars.boost.shape[0])
-    middle = cars.position + cars.axes.to_world(Vec(*body.offset))
-
-    def of_others(tree):  # [P, B] -> [P - 1, P, 1, B]: row s of car p is that of car p + s + 1
-        return jax.tree.map(lambda leaf: jnp.stack([jnp.roll(leaf, -step, axis=0) for step in steps])[:, :, None], tree)
-
-    axes = of_others(cars.axes)
-    place = axes.to_local(origin - of_others(middle))
-    far, normal = boxcast.cast_few(place, axes.to_local(down * length), body.half)
-    far = jnp.where(of_others(cars.is_demoed), jnp.inf, far)
-    which = jnp.argmin(far, axis=0)
-
-    def nearest(tree):  # [P - 1, P, 4 or 1, B] -> [P, 4, B]
-        def pick(leaf):
-            result = jnp.broadcast_to(leaf[0], which.shape)
-            for step in steps[1:]:
-                result = jnp.where(which == step - 1, leaf[step - 1], result)
-            return result
-
-        return jax.tree.map(pick, tree)
-
-    distance, normal, axes = nearest((far, normal, axes))
-    position, velocity, spin = nearest(of_others((cars.position, cars.velocity, cars.angular_velocity)))
-    distance, normal = distance * length, axes.to_world(normal)
-    arm = origin + down * jnp.where(jnp.isfinite(distance), distance, 0) - position
-    return Hit(
-        distance=distance,
-        normal=normal,
-        still=jnp.zeros(distance.shape, bool),
-        position=position,
-        velocity=velocity,
-        spin=spin,
-        resistance=resistance(body, axes, arm, _sideways(axle, normal)),
+        velocity=other.velocity + other.angular_velocity.cross(position + arm - other.position),
+        slip=other.velocity + other.angular_velocity.cross(arm),
+        resistance=resistance,
     )
 
 
@@ -215,12 +251,9 @@ def _friction(body: Hitbox, cars: Cars, hit: Hit, arm: Vec, axle: Vec, velocity:
     """Force of friction, kg uu/s^2: sideways against slipping, along the wheel by engine or brake."""
     sideways = _sideways(axle, hit.normal)
     backwards = hit.normal.cross(sideways).unit()
-    point = arm + _wide(cars.position) - hit.position
-    ground = hit.velocity + hit.spin.cross(point)
     mass = resistance(body, _wide(cars.axes), arm, sideways) + hit.resistance
-    side = -0.2 * sideways.dot(velocity - ground) / mass
-    # The reference takes the ground's velocity at the arm from OUR centre here.
-    slip = backwards.dot(velocity - hit.velocity - hit.spin.cross(arm))
+    side = -0.2 * sideways.dot(velocity - hit.velocity) / mass
+    slip = backwards.dot(velocity - hit.slip)
     brake, engine = cars.wheels.brake[:, None], cars.wheels.engine[:, None]
     rolling = jnp.where(engine == 0, jnp.clip(-slip * c.ROLLING, -brake, brake), -engine * (3 / c.CAR_MASS))
     force = backwards * (rolling * cars.wheels.longitudinal) + sideways * (side * cars.wheels.lateral)

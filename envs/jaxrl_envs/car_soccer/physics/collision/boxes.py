@@ -24,13 +24,18 @@ PARALLEL = 1e-5  # added to every cosine: parallel edges do not separate
 ROUNDING = 6e-6  # uu
 
 
+Size = tuple[float, float, float]
+
+
+def boxes_touch(
+    first_position: Vec, first_axes: Axes, second_position: Vec, second_axes: Axes, half: Size, offset: Size
+) -> jax.Array:
+    """bool: whether pairs of cars touch; arguments as of `box_contacts`, which has no point where this is false."""
+    return _best_axis(_box_pair(first_position, first_axes, second_position, second_axes, half, offset))[2]
+
+
 def box_contacts(
-    first_position: Vec,
-    first_axes: Axes,
-    second_position: Vec,
-    second_axes: Axes,
-    half: tuple[float, float, float],
-    offset: tuple[float, float, float],
+    first_position: Vec, first_axes: Axes, second_position: Vec, second_axes: Axes, half: Size, offset: Size
 ) -> Points:
     """The points in which pairs of cars touch, none for boxes apart.
 
@@ -43,19 +48,8 @@ def box_contacts(
       leaves [4, K, B]: points on either car in its own axes, in the reference's order: ten rounds of impulses do not
       forget it.
     """
-    middle = Vec(*(jnp.float32(value) for value in offset))
-    apart = second_position - first_position + (second_axes.to_world(middle) - first_axes.to_world(middle))
-    first = first_axes.forward, first_axes.right, first_axes.up
-    second = second_axes.forward, second_axes.right, second_axes.up
-    pair = _BoxPair(
-        half=half,
-        apart=apart,
-        first=first,
-        second=second,
-        cosines=tuple(tuple(a.dot(b) for b in second) for a in first),
-        from_first=tuple(a.dot(apart) for a in first),
-        from_second=tuple(b.dot(apart) for b in second),
-    )
+    middle = _vector(offset)
+    pair = _box_pair(first_position, first_axes, second_position, second_axes, half, offset)
     axis, separation, touching = _best_axis(pair)
     edge, crossing, faces = axis >= 6, _edge_contact(pair, axis - 6, separation), _face_contacts(pair, axis)
     points = [
@@ -82,7 +76,7 @@ class _BoxPair(NamedTuple):
       from_first, from_second: `apart` in the first's axes, in the second's.
     """
 
-    half: tuple[float, float, float]
+    half: Size
     apart: Vec
     first: tuple[Vec, Vec, Vec]
     second: tuple[Vec, Vec, Vec]
@@ -103,6 +97,28 @@ class _BoxContact(NamedTuple):
     normal: Vec
     gap: jax.Array
     live: jax.Array
+
+
+def _vector(numbers: Size) -> Vec:
+    return Vec(*(jnp.float32(value) for value in numbers))
+
+
+def _box_pair(
+    first_position: Vec, first_axes: Axes, second_position: Vec, second_axes: Axes, half: Size, offset: Size
+) -> _BoxPair:
+    middle = _vector(offset)
+    apart = second_position - first_position + (second_axes.to_world(middle) - first_axes.to_world(middle))
+    first = first_axes.forward, first_axes.right, first_axes.up
+    second = second_axes.forward, second_axes.right, second_axes.up
+    return _BoxPair(
+        half=half,
+        apart=apart,
+        first=first,
+        second=second,
+        cosines=tuple(tuple(a.dot(b) for b in second) for a in first),
+        from_first=tuple(a.dot(apart) for a in first),
+        from_second=tuple(b.dot(apart) for b in second),
+    )
 
 
 def _dot(left, right) -> jax.Array:

@@ -15,16 +15,17 @@ import jax.numpy as jnp
 from jaxrl_envs.car_soccer.physics import constants as c
 from jaxrl_envs.car_soccer.physics.ball import Touch
 from jaxrl_envs.car_soccer.physics.bodies import Push
-from jaxrl_envs.car_soccer.physics.collision.boxes import box_contacts
+from jaxrl_envs.car_soccer.physics.collision.boxes import box_contacts, boxes_touch
 from jaxrl_envs.car_soccer.physics.collision.manifold import PER_PAIR, Points
-from jaxrl_envs.car_soccer.physics.collision.solver import Body, Constraint, contact
+from jaxrl_envs.car_soccer.physics.collision.solver import Body, Constraint, Contact, contact
 from jaxrl_envs.car_soccer.physics.field.arena import BallContacts, Geometry, chassis_contacts
 from jaxrl_envs.car_soccer.physics.gather import gathered
 from jaxrl_envs.car_soccer.physics.settings import Hitbox
 from jaxrl_envs.car_soccer.physics.state import Ball, Cars
-from jaxrl_envs.car_soccer.physics.vector import Vec, where
+from jaxrl_envs.car_soccer.physics.vector import Axes, Vec, where
 
 BALL = 0  # number of the ball among the bodies; car p is p + 1
+FEW_PAIRS = 16  # pairs of cars whose points are found together
 
 
 def ball_body(ball: Ball, asleep: jax.Array) -> Body:
@@ -78,59 +79,73 @@ def picked(tree, indices: list[int]):
     return jax.tree.map(lambda leaf: jnp.stack([leaf[index] for index in indices]), tree)
 
 
+def cars_meet(body: Hitbox, cars: Cars, present: jax.Array) -> jax.Array:
+    """bool[K, B]: which pairs of cars touch."""
+    near, lanes = _near_pairs(body, cars, present)
+
+    def touch(lanes):
+        position, axes, other, others_axes = lanes
+        return boxes_touch(position, axes, other, others_axes, body.half, body.offset)
+
+    return gathered(near.reshape(1, -1), lanes, touch, jnp.zeros((1, near.size), bool)).reshape(near.shape)
+
+
 def touch_cars(body: Hitbox, cars: Cars, present: jax.Array) -> Points:
     """Contacts of pairs of cars, leaves [4, K, B]; as on the arena, nothing is kept from tick to tick."""
-    one, two = (picked((cars.position, cars.axes, present), side) for side in pairs(cars.boost.shape[0]))
-    away = one[0] - two[0]
-    near = away.dot(away) < (2 * math.hypot(*body.half) + 2 * math.hypot(*body.offset)) ** 2
-    shape, both = near.shape, (near & one[2] & two[2]).ravel()
+    near, lanes = _near_pairs(body, cars, present)
 
     def touching(lanes):
         position, axes, other, others_axes = lanes
-        return jax.tree.map(jnp.float32, box_contacts(position, axes, other, others_axes, body.half, body.offset))
+        return box_contacts(position, axes, other, others_axes, body.half, body.offset)
 
+    none = jnp.zeros((PER_PAIR, 1, near.size))
+    zero = Vec(none, none, none)
+    points = gathered(near.reshape(1, -1), lanes, touching, Points(zero, zero, zero, none, none > 0), FEW_PAIRS)
+    return jax.tree.map(lambda leaf: leaf.reshape(PER_PAIR, *near.shape), points)
+
+
+def _near_pairs(body: Hitbox, cars: Cars, present: jax.Array) -> tuple[jax.Array, tuple[Vec, Axes, Vec, Axes]]:
+    """bool[K, B]: which pairs of cars may touch; and positions and axes of both, leaves [1, K * B]."""
+    one, two = (picked((cars.position, cars.axes, present), side) for side in pairs(cars.boost.shape[0]))
+    away = one[0] - two[0]
+    near = away.dot(away) < (2 * math.hypot(*body.half) + 2 * math.hypot(*body.offset)) ** 2
     lanes = jax.tree.map(lambda leaf: leaf.reshape(1, -1), (one[0], one[1], two[0], two[1]))
-    none = jnp.zeros((PER_PAIR, 1, both.shape[0]))
-    nothing = Points(Vec(none, none, none), Vec(none, none, none), Vec(none, none, none), none, none)
-    new = jax.tree.map(lambda leaf: leaf.reshape(PER_PAIR, *shape), gathered(both[None], lanes, touching, nothing))
-    return new.replace(live=new.live > 0)
+    return near & one[2] & two[2], lanes
 
 
-def constraints(
-    ball: Body,
-    cars: Body,
-    on_arena: BallContacts,
-    touch: Touch,
-    positions: Vec,
-    points: Points,
-    meetings: Points | None,
-) -> list[Constraint]:
-    """All contacts in order.
+def ball_on_arena(ball: Body, on_arena: BallContacts) -> tuple[list[Constraint], list[tuple[Vec, jax.Array]]]:
+    """The contact of the ball with the arena, and the walls that push it out."""
+    arm, zero = on_arena.normal * -c.BALL_RADIUS, jnp.zeros_like(on_arena.normal.x)
+    rolls = contact(ball, None, on_arena.normal, arm, None, zero, on_arena.count > 0, c.BALL_ARENA)
+    push = jnp.where(on_arena.row_live, jnp.maximum(on_arena.row_gaps * (-c.PUSH / c.DT), 0), 0)
+    return [Constraint(rolls, BALL, -1)], [(on_arena.row_normals.at(k), row) for k, row in enumerate(push)]
+
+
+def cars_on_arena(cars: Body, points: Points) -> Contact:
+    """The contacts of cars with the arena, leaves [N, ..., B] as those of the points."""
+    assert cars.axes is not None
+    return contact(
+        cars, None, points.normal, cars.axes.to_world(points.local), None, points.gap, points.live, c.CAR_ARENA
+    )
+
+
+def constraints(ball: Body, cars: Body, touch: Touch, points: Points, meetings: Points | None) -> list[Constraint]:
+    """All contacts but that of the ball with the arena, in order.
 
     Args:
-      ball, cars: leaves [B], [P, B]. positions: of the cars.
+      ball, cars: leaves [B], [P, B]. touch: leaves [P, B].
       points: on the arena, leaves [N, P, B]. meetings: of pairs, leaves [4, K, B].
     """
-    count, zero = positions.x.shape[0], jnp.zeros_like(touch.gap)
-    assert cars.axes is not None
-    arm = on_arena.normal * -c.BALL_RADIUS
-    live = on_arena.count > 0
-    rolls = contact(ball, None, on_arena.normal, arm, None, zero[0], live, c.BALL_ARENA)
-    arm = touch.normal * -c.BALL_RADIUS
+    count, arm = touch.gap.shape[0], touch.normal * -c.BALL_RADIUS
     hits = contact(ball, cars, touch.normal, arm, touch.arm, touch.gap, touch.live, c.BALL_CAR)
-    arm = cars.axes.to_world(points.local)
-    stands = contact(cars, None, points.normal, arm, None, points.gap, points.live, c.CAR_ARENA)
-    result = []
+    stands, result = cars_on_arena(cars, points), []
     for car in range(count):
         result.append(Constraint(hits.at(car), BALL, car + 1))
         result += [Constraint(stands.at((k, car)), car + 1, -1) for k in range(points.gap.shape[0])]
     if meetings is not None:
         one, two = (picked(cars, side) for side in pairs(count))
-        arms = (
-            picked(cars.axes, pairs(count)[0]).to_world(meetings.local),
-            picked(cars.axes, pairs(count)[1]).to_world(meetings.anchor),
-        )
+        arms = one.axes.to_world(meetings.local), two.axes.to_world(meetings.anchor)
         meets = contact(one, two, meetings.normal, *arms, meetings.gap, meetings.live, c.CAR_CAR)
         for k, (a, b) in enumerate(zip(*pairs(count), strict=True)):
             result += [Constraint(meets.at((point, k)), a + 1, b + 1) for point in range(PER_PAIR)]
-    return [*result, Constraint(rolls, BALL, -1)]
+    return result

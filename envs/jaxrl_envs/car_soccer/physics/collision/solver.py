@@ -6,18 +6,13 @@ body's own axes, where its inertia is diagonal. All normal rows are solved befor
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
 from jaxrl_envs.car_soccer.physics import constants as c
-from jaxrl_envs.car_soccer.physics.gather import gathered
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec, where
-
-TOGETHER = 256  # arenas that are solved at once
 
 
 @struct.dataclass
@@ -171,49 +166,28 @@ class Constraint:
 
 
 def solve(
-    bodies: list[Body], constraints: list[Constraint], walls: tuple[Vec, jax.Array], iterations: int
+    bodies: list[Body], constraints: list[Constraint], walls: list[tuple[Vec, jax.Array]], iterations: int
 ) -> tuple[list[Motion], list[Motion]]:
     """Solves the contacts in the order of `constraints`.
 
-    Of most arenas only the ball touches something, and that is the arena: theirs is the last constraint alone. The
-    others are gathered and solved whole.
-
     Args:
-      bodies: what the numbers of constraints mean, the ball first.
-      constraints: the last one holds the ball off the arena.
-      walls: the surfaces that push the ball out, before all else: normals [N, B], and f32[N, B] as `Contact.push`.
+      bodies: what the numbers of constraints mean.
+      constraints: rows of all lanes; those that are not live in a lane change nothing there.
+      walls: the surfaces that push the first body out, before all else: normals, and speeds as `Contact.push`.
 
     Returns:
       of each body the change of its velocity beyond that of the forces, and a velocity that moves it in this tick only.
     """
-    ball = _solved(bodies[:1], constraints[-1:], walls, iterations)
-    zero = jnp.zeros_like(bodies[0].velocity.x)
-    still = [Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))] * (len(bodies) - 1)
-    alone = (ball[0] + still, ball[1] + still)
-    if len(constraints) == 1:
-        return alone
-    touched = functools.reduce(jnp.logical_or, [each.contact.normal.inverse > 0 for each in constraints[:-1]])
-
-    def whole(few: tuple[list[Body], list[Constraint], tuple[Vec, jax.Array]]) -> tuple[list[Motion], list[Motion]]:
-        bodies, constraints, walls = few
-        return _solved(bodies, constraints, walls, iterations)
-
-    return gathered(touched[None], (bodies, constraints, walls), whole, alone, TOGETHER)
-
-
-def _solved(
-    bodies: list[Body], constraints: list[Constraint], walls: tuple[Vec, jax.Array], iterations: int
-) -> tuple[list[Motion], list[Motion]]:
     zero = jnp.zeros_like(bodies[0].velocity.x)
     still = [Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))] * len(bodies)
     impulses, rubbed, lifted = [zero] * len(constraints), [zero] * len(constraints), [zero] * len(constraints)
-    leaned = [zero] * walls[1].shape[0]
+    leaned = [zero] * len(walls)
 
     def iterate(_, carry):
         change, pushed, impulses, rubbed, lifted, leaned = (list(each) for each in carry)
-        for index, old in enumerate(leaned):
-            normal, out = walls[0].at(index), pushed[0].linear
-            leaned[index] = jnp.where(walls[1][index] > 0, jnp.maximum(old + walls[1][index] - normal.dot(out), 0), 0)
+        for index, (normal, push) in enumerate(walls):
+            old, out = leaned[index], pushed[0].linear
+            leaned[index] = jnp.where(push > 0, jnp.maximum(old + push - normal.dot(out), 0), 0)
             pushed[0] = pushed[0].replace(linear=out + normal * (leaned[index] - old))
         for index, held in enumerate(constraints):
             row = held.contact.normal
