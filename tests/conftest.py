@@ -62,6 +62,9 @@ LONG = (
 )
 
 
+LARGE = 3 << 30  # bytes
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Returns one more than the number of cores: tests wait for other processes a quarter of the time."""
     return (os.cpu_count() or 1) + 1
@@ -84,6 +87,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [
             item for item in items if not item.get_closest_marker("thorough") or item.get_closest_marker("slow")
         ]
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Between two files, forgets compiled programs once the process holds too much: workers share the memory."""
+    if nextitem is not None and nextitem.path != item.path and _resident() > LARGE:
+        import jax  # here, because the settings above must be in place before
+
+        jax.clear_caches()
+        gc.collect()
+
+
+def _resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

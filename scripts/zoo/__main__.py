@@ -37,6 +37,7 @@ RECIPES = {  # what `jaxrl train` is told
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "car_soccer": "--config car_soccer_duel",
+    "car_soccer_2v2": "--config car_soccer_curriculum run.devices=1 train.total_steps=24_000_000",
 }
 SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes on from
     "battle": "imitate battle_zoo --data bot:balanced --games 4000 --epochs 12 --minibatch 512 --name zoo_battle_shown",
