@@ -33,7 +33,7 @@ from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball, Cars, Counts
 from jaxrl_envs.car_soccer.physics.vector import Vec
 
-ALONE, TOGETHER = 128, 16  # cars on the arena, and arenas in which bodies touch, that are solved at once
+ALONE, TOGETHER = 128, 64  # cars on the arena, and arenas in which bodies touch, that are solved at once
 
 
 def ticks(
