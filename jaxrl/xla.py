@@ -137,7 +137,8 @@ def quick_options() -> dict[str, str | bool]:
     """Options of one program that runs once, so that XLA compiles it fast instead of well; on a CPU, and not over an
     optimisation level of the user's own. For `jax.jit(compiler_options=...)`."""
     name = "xla_backend_optimization_level"
-    return {name: "0"} if on_cpu() and f"--{name}" not in os.environ.get("XLA_FLAGS", "") else {}
+    quick = on_cpu() and f"--{name}" not in os.environ.get("XLA_FLAGS", "")
+    return {name: "0", "xla_cpu_use_fusion_emitters": False} if quick else {}
 
 
 def add_flag(name: str, value: str) -> None:
