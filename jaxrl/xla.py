@@ -134,8 +134,8 @@ def plain_options() -> dict[str, str]:
 
 
 def quick_options() -> dict[str, str | bool]:
-    """Options of one program that runs once, so that XLA compiles it fast instead of well; on a CPU, and not over an
-    optimisation level of the user's own. For `jax.jit(compiler_options=...)`."""
+    """Options of one program that runs once, so that XLA compiles it fast instead of well: unoptimised, by its older
+    emitters. On a CPU, and not over an optimisation level of the user's own. For `jax.jit(compiler_options=...)`."""
     name = "xla_backend_optimization_level"
     quick = on_cpu() and f"--{name}" not in os.environ.get("XLA_FLAGS", "")
     return {name: "0", "xla_cpu_use_fusion_emitters": False} if quick else {}
