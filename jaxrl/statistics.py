@@ -11,6 +11,7 @@ from scipy import special
 
 Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
 RESAMPLES = 2000
+PRIOR_DEALS = 2  # of independent games, added where a design effect is estimated: few deals may agree by chance
 
 
 class Interval(NamedTuple):
@@ -37,17 +38,43 @@ class Estimate(NamedTuple):
         return cls(float(samples.mean()), float(1.96 * spread))
 
 
-def wilson(wins: int, games: int) -> tuple[float, float]:
-    """The Wilson 95 % interval of a rate of `wins` in `games` independent games; (0, 1) without games.
+def wilson(wins: int, games: int, effect: float = 1.0) -> tuple[float, float]:
+    """The Wilson 95 % interval of a rate of `wins` in `games` games; (0, 1) without games.
 
     E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
+
+    Args:
+      wins, games: counted.
+      effect: the `design_effect` of games that depend on each other.
     """
     if not games:
         return 0.0, 1.0
-    p, z2 = wins / games, Z95**2
-    centre = (p + z2 / (2 * games)) / (1 + z2 / games)
-    half = Z95 * math.sqrt(p * (1 - p) / games + z2 / (4 * games**2)) / (1 + z2 / games)
+    p, z2, worth = wins / games, Z95**2, games / effect
+    centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
+    half = Z95 * math.sqrt(p * (1 - p) / worth + z2 / (4 * worth**2)) / (1 + z2 / worth)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def design_effect(hits: np.ndarray, counted: np.ndarray) -> float:
+    """The variance of a rate of hits over that of as many independent games: those of a deal depend on each other.
+
+    Below 1 if they compensate, as where the better cards win from either side; above 1 if they repeat each other. The
+    rate is the ratio of two means over deals; `PRIOR_DEALS` of independent games are added to the squares.
+
+    L. Kish 1965, Survey Sampling, chapter 5.
+
+    Args:
+      hits: bool[D, n], the n games of each of D independent deals.
+      counted: bool[D, n], the games that the rate is of.
+    """
+    deals, games = int(counted.any(axis=1).sum()), int(counted.sum())
+    rate = float(hits[counted].mean()) if games else 0.0
+    if rate in (0.0, 1.0) or deals < 2:
+        return 1.0
+    independent = rate * (1.0 - rate)
+    squares = float((np.where(counted, hits - rate, 0.0).sum(axis=1) ** 2).sum())
+    prior = PRIOR_DEALS * games / deals * independent
+    return (squares * deals / (deals - 1) + prior) / (games * independent + prior)
 
 
 def median_interval(values: Sequence[float]) -> Interval:

@@ -7,8 +7,9 @@ victory points). Figures stand side by side with 95 % intervals:
 
 - throughput: the median of `time/fps` over the lines of the log except the first, which includes compilation, with the
   interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
-- win rates: Wilson's intervals, their difference by Newcombe's method 10 (Statistics in Medicine 17, 1998, 873-890).
-  The same deals serve every opponent, so the interval of a mean over opponents is the mean of the intervals;
+- win rates: Wilson's intervals with the design effect of a deal's games, their difference by Newcombe's method 10
+  (Statistics in Medicine 17, 1998, 873-890). The same deals serve every opponent, so the interval of
+  a mean over opponents is the mean of the intervals;
 - means: normal intervals over deals, or over log lines;
 - runs with several seeds (`run.seeds`): win rates and figures of the evaluation are means over seeds with Student's
   interval over them, and the difference has Welch's: "B plays better than A" needs this, with three seeds or more.
@@ -346,7 +347,8 @@ def win_interval(run: RunData, opponents: Sequence[str]) -> Interval | None:
         if None in tallies:
             return None
         wins, games = (sum(tally[key] for tally in tallies) for key in ("wins", "games"))
-        found.append((wins / games, *wilson(wins, games)))
+        effect = float(np.mean([tally.get("design_effect", 1.0) for tally in tallies]))
+        found.append((wins / games, *wilson(wins, games, effect)))
     return Interval(*(float(value) for value in np.mean(found, axis=0)))
 
 

@@ -1,8 +1,9 @@
 """Evaluations: a candidate against opponents on fixed deals.
 
-The candidate holds every side of every deal once, against copies of one opponent. Intervals of means are over deals
-(see `deals`), those of win rates are Wilson's, which take all games as independent (see `intervals`). Results are never
-the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again, on other deals.
+The candidate holds every side of every deal once, against copies of one opponent. All intervals are over
+deals (see `deals`); those of win rates are Wilson's with the design effect of a deal's games (see `jaxrl.statistics`).
+Results are never the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again, on
+other deals.
 """
 
 from __future__ import annotations

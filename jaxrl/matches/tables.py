@@ -239,11 +239,10 @@ def format_side_by_side(row: Row, other: Row, names: tuple[str, str]) -> str:
     first, second = row.samples.outcomes, other.samples.outcomes
     if first is not None and second is not None:
         title = f"against {row.opponent}"
-        tallies = first.tally(), second.tally()
         change = (second.result > 0).mean(axis=1) - (first.result > 0).mean(axis=1)  # f64[D]
-        body.append([_WIN, *map(format_interval, tallies), format_estimate(Estimate.of(100 * change))])
-        decided = [GameTally(tally.wins, 0, tally.losses) for tally in tallies]
-        body.append(["of those not drawn", *map(format_interval, decided), ""])
+        both = first, second
+        body.append([_WIN, *map(format_interval, both), format_estimate(Estimate.of(100 * change))])
+        body.append(["of those not drawn", *(format_interval(each, each.result != 0) for each in both), ""])
     own, there, changes = row.figures(), other.figures(), difference(other, row)
     for name, change_of in changes.items():
         cells = [format_estimate(each) for each in (own[name], there[name], change_of)]
@@ -268,16 +267,17 @@ def percent(rate: float) -> str:
     return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 
-def format_interval(tally: GameTally) -> str:
-    """The win rate in per cent with its Wilson 95 % interval, such as 76.8 (72.9 to 80.3)."""
-    low, high = tally.interval()
-    return f"{percent(tally.rates()[0])} ({percent(low)} to {percent(high)})"
+def format_interval(outcomes: Outcomes, where: np.ndarray | slice = slice(None)) -> str:
+    """The win rate in those games in per cent with its 95 % interval over deals, such as 76.8 (72.9 to 80.3)."""
+    low, high = outcomes.interval(where)
+    return f"{percent(outcomes.tally(where).rates()[0])} ({percent(low)} to {percent(high)})"
 
 
 def _outcome_cells(outcomes: Outcomes) -> dict[str, str]:
     tally = outcomes.tally()
     _, draw, loss = tally.rates()
-    cells = {"games": str(tally.games), _WIN: format_interval(tally), "draw %": percent(draw), "loss %": percent(loss)}
+    cells = {"games": str(tally.games), _WIN: format_interval(outcomes)}
+    cells |= {"draw %": percent(draw), "loss %": percent(loss)}
     return cells | ({"margin": f"{outcomes.margin.mean():+.2f}"} if outcomes.margin is not None else {})
 
 

@@ -34,7 +34,7 @@ def text() -> str:
 
 def _row(card: dict[str, Any]) -> str:
     rating, least = card["rating"], min(card["evaluation"]["rows"], key=lambda row: row["wins"] / row["games"])
-    low, high = (100 * bound for bound in wilson(least["wins"], least["games"]))
+    low, high = (100 * bound for bound in wilson(least["wins"], least["games"], least.get("design_effect", 1.0)))
     cells = [
         f"`{zoo.PREFIX}{card['name']}`",
         f"{rating['value']:.0f} ± {rating['half_width_95']:.0f}",
