@@ -7,12 +7,16 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxrl.config import Config
 from jaxrl.runs.config import device_count
 from jaxrl_envs.shared import resources
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.resources import cores
+
+if TYPE_CHECKING:
+    from jax.stages import Compiled, Lowered
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
 
@@ -135,10 +139,25 @@ def plain_options() -> dict[str, str]:
 
 def quick_options() -> dict[str, str | bool]:
     """Options of one program that runs once, so that XLA compiles it fast instead of well: unoptimised, by its older
-    emitters. On a CPU, and not over an optimisation level of the user's own. For `jax.jit(compiler_options=...)`."""
+    emitters. On a CPU, and not over an optimisation level of the user's own. For `compile_quickly`."""
     name = "xla_backend_optimization_level"
     quick = on_cpu() and f"--{name}" not in os.environ.get("XLA_FLAGS", "")
     return {name: "0", "xla_cpu_use_fusion_emitters": False} if quick else {}
+
+
+def compile_quickly(program: Lowered) -> Compiled:
+    """Compiles with the `quick_options` that this version of XLA knows; it refuses others."""
+    from jax.errors import JaxRuntimeError
+
+    options = quick_options()
+    while True:
+        try:
+            return program.compile(compiler_options=options)
+        except JaxRuntimeError as error:
+            known = {name: value for name, value in options.items() if f"'{name}'" not in str(error)}
+            if len(known) == len(options):
+                raise
+            options = known
 
 
 def add_flag(name: str, value: str) -> None:

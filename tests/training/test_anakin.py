@@ -48,6 +48,15 @@ def test_first_games_are_compiled_fast_and_are_the_same(monkeypatch) -> None:
     assert_identical(make_program(config, TicTacToe()).init(3), first)
 
 
+def test_options_that_this_xla_does_not_know_are_left_out(monkeypatch) -> None:
+    known = {"xla_backend_optimization_level": "0"}
+    monkeypatch.setattr(xla, "quick_options", lambda: {"xla_cpu_of_another_version": True, **known})
+    assert xla.compile_quickly(jax.jit(lambda x: x + 1).lower(1.0))(2.0) == 3.0
+    monkeypatch.setattr(xla, "quick_options", lambda: {"xla_backend_optimization_level": "none"})
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        xla.compile_quickly(jax.jit(lambda x: x + 1).lower(1.0))
+
+
 @pytest.mark.thorough
 def test_several_seeds_equal_single_seeds() -> None:
     _, both, _ = train(TicTacToe(), small_config(seats=BOTS, seeds=2), 1, seed=5)

@@ -65,8 +65,7 @@ class Anakin(Program):
         given = seeds if self._several else seeds[0]
         state = self._init(given)
         if self._compiled_lanes is None:  # the whole step of the game for a few steps of it: compiled fast, not well
-            lowered = self._init_lanes.lower(given, state.pool)
-            self._compiled_lanes = lowered.compile(compiler_options=xla.quick_options())
+            self._compiled_lanes = xla.compile_quickly(self._init_lanes.lower(given, state.pool))
         return state.replace(lanes=self._compiled_lanes(given, state.pool))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
