@@ -46,6 +46,9 @@ NOT_KEPT = ("config", "overrides", "allow", "name", "deals")  # arguments of imi
 MOST = 2_000_000  # bytes of a policy file
 RATED = 50  # deals of each pair in the tournament that rates a policy
 ANCHOR = "random"  # has the rating 0
+FIELD = {  # who rates a policy, if not all bots of its game: a pair of teams takes two minutes of a core
+    "car_soccer_2v2": ("random", "chase", "rule_policy", "striker"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -164,7 +167,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     counts = count_equal_choices(config, env, run.params[0], player.params)
     settings = {"deals": config.evaluate.deals, "seed": EVALUATION_SEED}
     rows = evaluate_players(env, [player], [bot_player(env, bot) for bot in opponent_names(config, env)], **settings)
-    field = [player, *(bot_player(env, bot) for bot in env.bots)]
+    field = [player, *(bot_player(env, bot) for bot in FIELD.get(name, env.bots))]
     results = Tournament(env, field, deals=RATED).run()
     ratings = results.ratings(ANCHOR)
     counted = []
@@ -185,6 +188,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
 def tables(name: str, run: TrainedRun, evaluation: str, rating: str, half: dict[str, int]) -> str:
     """What people read in a card."""
     entry, share = f"{zoo.PREFIX}{name}", half["equal"] / half["decisions"]
+    field = " ".join(f"bot:{bot}" for bot in FIELD[name]) if name in FIELD else "bots"
     return f"""# {entry}
 
 Plays {run.config.env.id}: `jaxrl play {entry}`. How it was trained stands above; `python -m scripts.zoo {name}` makes
@@ -194,7 +198,7 @@ it again. Its weights are float16; with float32 it chooses the same in {share:.2
 
 {evaluation}
 
-`jaxrl tournament {entry} bots --deals {RATED}`:
+`jaxrl tournament {entry} {field} --deals {RATED}`:
 
 {rating}
 """

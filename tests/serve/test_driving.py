@@ -268,11 +268,14 @@ def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
     room = DrivingRoutes(Server(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
     found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}
     bots = [f"bot:{name}" for name in ("striker", "rotation", "rule_policy", "keeper", "chase", "still", "random")]
-    assert found == {"1 against 1": ["zoo:car_soccer", "run:duel", "run:plain", *bots], "2 against 2": bots}
+    assert found == {
+        "1 against 1": ["zoo:car_soccer", "run:duel", "run:plain", *bots],
+        "2 against 2": ["zoo:car_soccer_2v2", *bots],
+    }
     view = room._catalog.view("car_soccer", "run:duel")
     assert room._context("car_soccer", "1 against 1", view).context.env.teams.of.tolist() == [0, 1]
     usual = {match: room.usual(room._context("car_soccer", match).context, match) for match in found}
-    assert usual == {"1 against 1": "zoo:car_soccer", "2 against 2": "bot:striker"}
+    assert usual == {"1 against 1": "zoo:car_soccer", "2 against 2": "zoo:car_soccer_2v2"}
     assert room._catalog._described("car_soccer")["opponent"] == player_name(parse("zoo:car_soccer"))
     with pytest.raises(UserError, match="in different ways"):
         room._seated(
