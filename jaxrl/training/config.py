@@ -77,7 +77,7 @@ class TrainConfig(Section):
     from_run: str = option(
         "",
         "run to start from (a path, or a name in run.directory), at its newest checkpoint or as "
-        "RUN@UPDATE; empty: none",
+        "RUN@UPDATE, or a policy: zoo:NAME, a policy file; empty: none",
     )
 
     @property

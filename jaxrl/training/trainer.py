@@ -159,9 +159,9 @@ class Trainer:
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
         say(f"run {self.run.path}: parameters {checkpoint.params_hash(self.params)}")
-        source = self.config.train.from_name
-        if source and self.update == self.config.train.from_update:
-            say(f"continuing {source!r} from its update {self.update}; games are dealt again")
+        train = self.config.train
+        if train.from_run and self.update == train.from_update:
+            say(f"starting from {train.from_run}; games are dealt again")
         facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self._whole), self.steps, self.update)
         self.callbacks.start(facts, self.store)
         if self._beside is not None and self.config.evaluate.beside and (self.host.pending or not self.over):

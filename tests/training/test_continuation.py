@@ -215,10 +215,36 @@ def test_a_run_that_is_not_as_its_checkpoints_is_one_sentence(home, capsys):
         (["train.from_run=first"], "has 8 updates already"),
         (["train.from_run=first@8"], "raise train.total_steps"),
         (["train.from_run=refused"], "is the run 'refused' itself"),
+        (["train.from_run=zoo:beasty_baar"], "did you mean 'beasty_bar'"),
+        (["train.from_run=zoo:beasty_bar"], "zoo:beasty_bar plays beasty_bar, not tests.support.games:TicTacToe"),
     ],
 )
 def test_what_cannot_be_continued_is_said(home, overrides, expected):
     assert expected in refused(home, *overrides)
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_run_begins_with_a_policy_file(home, monkeypatch, seeds):
+    """Its parameters, in every seed, the target's and the pool's too; with other options of the game, and counting from
+    0. It resumes like any run."""
+    monkeypatch.chdir(home)
+    source, file = runs.RunDirectory(home / "runs" / "first").checkpoints().newest(), home / "first.jaxrl"
+    allowed = ["--allow", "tests"]
+    assert cli.main(["export", "first", str(file), *allowed]) == 0
+    league, game = "league={opponents: [self, snapshots], snapshots: 2}", "env.options.random_start=false"
+    begin = [f"train.from_run={file}", f"run.seeds={seeds}", f"train.total_steps={4 * BATCH}"]
+    options = [*begin, league, game, "ppo.anchor={start: 0.1}"]
+    new = trainer(home, f"fine{seeds}", *options)
+    new.close()
+    assert new.update == new.steps == 0
+    learner, pool = new.state.learner, new.state.pool
+    for seed in range(seeds):
+        trees = runs.each_seed((learner.params, learner.target_params["anchor"], pool.snapshots), seeds)[seed]
+        trees = (*trees[:2], jax.tree.map(lambda leaf: leaf[0], trees[2]))
+        assert {checkpoint.params_hash(tree) for tree in trees} == {source.meta["params_hash"]}
+    assert train(home, f"finer{seeds}", *options) == 0
+    assert cli.main(["resume", f"finer{seeds}", "--steps", str(6 * BATCH), *allowed]) == 0
+    assert "is another one" in refused(home, *options, "network.hidden=[9]")
 
 
 def test_an_empty_string_on_the_command_line():

@@ -1,9 +1,10 @@
-"""`train.from_run`: a new run that continues from a checkpoint of another one.
+"""`train.from_run`: a new run that continues from a checkpoint of another one, or begins with a policy file.
 
-Taken over are the learner (parameters, target parameters, optimizer state), the key and the counters (updates,
-environment steps, games). Games in progress are always dealt again, because opponents and number of games may differ
-between the two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what the new
-run begins with, e.g. a clone. Hyper-parameters are those of the new configuration.
+Taken over from a checkpoint are the learner (parameters, target parameters, optimizer state), the key and the counters
+(updates, environment steps, games). Games in progress are always dealt again, because opponents and number of games may
+differ between the two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what
+the new run begins with, e.g. a clone. Hyper-parameters are those of the new configuration. A policy file (zoo:NAME,
+FILE) holds the parameters alone: all else begins as in any new run.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.base import ANCHOR
-from jaxrl.config import Config, Stage
+from jaxrl.config import Config, Stage, trust
 from jaxrl.games import GameForms
+from jaxrl.players.export import ExportedPolicy, forms
+from jaxrl.players.find import find_policy, policy_file
+from jaxrl.players.spec import parse
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint
@@ -55,14 +59,24 @@ class Origin:
         return self.snapshot.step
 
 
-def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Origin | None:
-    """The checkpoint that `train.from_run` names, None if it names none.
+class PolicyOrigin(NamedTuple):
+    """The policy file that a run begins with, in its first stage."""
 
-    The options of the game may be others than those of the checkpoint where the game says so (`Env.free_options`), and
-    with a curriculum, of either run, as between stages; whether what was learnt fits shows in `first_state`.
+    policy: ExportedPolicy
+    from_run: str
+    stage: int = 0
+    update: int = 0
+
+
+def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Origin | PolicyOrigin | None:
+    """The checkpoint or policy file that `train.from_run` names, None if it names none.
+
+    The options of the game may be others than those of the checkpoint where the game says so (`Env.free_options`), with
+    a curriculum of either run, as between stages, and with a policy file; whether what was learnt fits shows in
+    `first_state`.
 
     Raises:
-      UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
+      UserError: there is no such run, checkpoint or policy, or it is of another game or as long as the whole new run,
         or lies between two compiled calls of the new run.
     """
     train = config.train
@@ -71,6 +85,12 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
             _log.warning("ppo.anchor holds the policy to one that has learnt nothing: name a run in train.from_run.")
         return None
     try:
+        if policy_file(parse(train.from_run)) is not None:
+            used = {each.permissions[0] for each in trust.named(config)}  # what the training runs anyway
+            policy = find_policy(train.from_run, allow=used)[0]
+            if policy.config.env.id != config.env.id:
+                raise UserError(f"{train.from_run} plays {policy.config.env.id}, not {config.env.id}.")
+            return PolicyOrigin(policy, train.from_run)
         run = find_run(train.from_name, config.run.directory)
         snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
         name = checkpoint.stage_name(snapshot.meta["host"])
@@ -115,12 +135,14 @@ def resumed_state(program: Program, snapshot: checkpoint.Snapshot) -> TrainState
     return program.restored(program.with_hyper(state))
 
 
-def first_state(program: Program, origin: Origin) -> TrainState:
+def first_state(program: Program, origin: Origin | PolicyOrigin) -> TrainState:
     """The state of the new run before its first update; `program` is of its resolved configuration.
 
     Raises:
-      UserError: the network is another one, or the number of seeds.
+      UserError: the network is another one, or the number of seeds, which with a policy file is free.
     """
+    if isinstance(origin, PolicyOrigin):
+        return _begun_with(program, origin)
     seed = derived_seed(program.config.run.seed, origin.update)
     fresh = program.init(seed)  # the games, the pool and the hyper-parameters are new
     wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
@@ -133,6 +155,26 @@ def first_state(program: Program, origin: Origin) -> TrainState:
     begin = (origin.update, checkpoint.params_of(origin.snapshot.arrays))
     for step, params in _earlier(origin, slots) or [begin][:slots]:
         state = insert_snapshot(program, state, params, step)
+    return program.begin(state)
+
+
+def _begun_with(program: Program, origin: PolicyOrigin) -> TrainState:
+    """The first state of a run with the parameters of a policy file, in every seed.
+
+    Raises:
+      UserError: the network is another one.
+    """
+    state = program.init(program.config.run.seed)
+    params, learner = origin.policy.params, state.learner
+    if program.config.run.seeds > 1:
+        params = jax.tree.map(lambda leaf: jnp.stack([leaf] * program.config.run.seeds), params)
+    if forms(params) != forms(learner.params):
+        raise UserError(f"train.from_run: the network of {origin.from_run} is another one: use its configuration.")
+    copies = {name: jax.tree.map(jnp.copy, params) for name in learner.target_params}  # each is donated
+    learner = learner.replace(params=jax.tree.map(jnp.copy, params), target_params=copies)
+    state = program.restored(dataclasses.replace(state, learner=learner))
+    if program.config.league.snapshots:
+        state = insert_snapshot(program, state, params, 0)
     return program.begin(state)
 
 
