@@ -32,7 +32,7 @@ FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
 
 LANES = 2048  # games side by side on one device, which bounds the device memory
-CANDIDATE, OTHER = 0, 1  # the holders of seats
+CANDIDATE, OTHER = 0, 1  # the holders of seats; of several opponents, number k is the holder OTHER + k
 STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
 
 
@@ -54,6 +54,7 @@ class DuplicateDeals:
         seated: Callable[[PyTree], Sequence[SeatedPlayer]],
         *,
         deals: int,
+        opponents: int = 1,
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
         search: bool = False,
@@ -66,6 +67,7 @@ class DuplicateDeals:
           env: the game.
           seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER`.
           deals: D.
+          opponents: K, each deal is played against each of them.
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
           search: whether a player has an `observe`: XLA cannot always compile searches with every optimisation.
@@ -73,17 +75,20 @@ class DuplicateDeals:
           devices: that it runs on, if not on all.
 
         Attributes:
-          compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
-          portion: D', the deals of one call.
+          compiled: (arguments, pairings u32[D'], base) -> Games with leading axes [D', rotation], on the devices, where
+            pairing d K + k is deal d against opponent k.
+          portion: D', the pairings of one call.
         """
-        self._env, self._deals, self._seated, self._max_steps = env, deals, seated, max_steps
+        pairings = deals * opponents
+        self._env, self._pairings, self._seated, self._max_steps = env, pairings, seated, max_steps
+        self._opponents = opponents
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = devices or distributed.devices(max(1, deals) if distributed.count() == 1 else None)
+        devices = devices or distributed.devices(max(1, pairings) if distributed.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
-        portions = -(-deals // most)
-        self.portion = -(-deals // (portions * len(devices))) * len(devices)
+        portions = -(-pairings // most)
+        self.portion = -(-pairings // (portions * len(devices))) * len(devices)
         self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
 
     def placed(self, tree: PyTree) -> PyTree:
@@ -91,7 +96,7 @@ class DuplicateDeals:
         return distributed.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
-        """The games with leading axes [D, rotation], on the host.
+        """The games with leading axes [D K, rotation], on the host: the opponents of a deal side by side.
 
         Args:
           arguments: for `seated`, the same on every device.
@@ -101,17 +106,17 @@ class DuplicateDeals:
           UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
         (arguments, base), parts = self.placed((arguments, base)), []
-        for first in range(0, self._deals, self.portion):
-            deals = np.arange(first, first + self.portion, dtype=np.uint32)
+        for first in range(0, self._pairings, self.portion):
+            pairings = np.arange(first, first + self.portion, dtype=np.uint32)
             found, wrong = None, None
             try:
-                found = jax.block_until_ready(self.compiled(arguments, deals, base))
+                found = jax.block_until_ready(self.compiled(arguments, pairings, base))
             except jax.errors.JaxRuntimeError as error:
                 wrong = callback_failure(error, self._env.id) or error
                 wrong.__cause__ = error if wrong is not error else None
             distributed.raise_together(wrong)  # before all wait for each other's games
             parts.append(distributed.fetch(found))
-        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
+        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._pairings], *parts)
         if not games.over.all():
             steps = int(games.length.max())
             raise UserError(
@@ -123,6 +128,15 @@ class DuplicateDeals:
                 f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
                 f"run `jaxrl check` on {self._env.id}, which tries all its bots."
             )
+        return self._in_order(games)
+
+    def by_opponent(self, arguments: PyTree, base: Key) -> list[Games]:
+        """The games against each opponent, with leading axes [D, rotation]. Arguments and errors as of a call."""
+        games, several = self(arguments, base), self._opponents
+        return [self._in_order(jax.tree.map(lambda leaf, k=k: leaf[k::several], games)) for k in range(several)]
+
+    def _in_order(self, games: Games) -> Games:
+        """With the figures in the order of the game, which is lost in a tree."""
         return games._replace(figures={name: games.figures[name] for name in self._names})
 
     def _sharded(self) -> Callable[..., Games]:
@@ -135,11 +149,13 @@ class DuplicateDeals:
             check_vma=False,
         )
 
-    def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
-        """Plays the deals u32[D] on one device: Games with leading axes [D, rotation]."""
+    def _play(self, arguments: PyTree, pairings: jax.Array, base: Key) -> Games:
+        """Plays the pairings u32[D'] on one device: Games with leading axes [D', rotation]."""
         sides = self._env.num_sides
-        number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
-        keys, holders = deal_schedule(self._env, base, number, rotation)
+        number, rotation = jnp.repeat(pairings, sides), jnp.tile(jnp.arange(sides), pairings.shape[0])  # [N]
+        keys, holders = deal_schedule(self._env, base, number // self._opponents, rotation)
+        opponent = (number % self._opponents).astype(holders.dtype)
+        holders = jnp.where(holders == CANDIDATE, CANDIDATE, OTHER + opponent[:, None])
         seated = self._seated(arguments)
         games = play_match(self._env, seated, holders, keys, self._max_steps, surprise=self._surprise)
         return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)

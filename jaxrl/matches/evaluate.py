@@ -39,7 +39,9 @@ class Matchup:
     """One kind of candidate against each of several opponents on fixed deals; compiled at the first call.
 
     One program serves all opponents, because it takes longer to compile than to run: the opponent is an argument, like
-    the parameters. Games of engines in another process are played there, unless a player must see whole states.
+    the parameters. Where all are bots, `rows` plays the games against all of them side by side: a step of few games may
+    take as long as one of many. Games of engines in another process are played there, unless a player must see whole
+    states.
     """
 
     def __init__(
@@ -75,25 +77,25 @@ class Matchup:
         self.base = jax.random.fold_in(jax.random.key(seed), stream)
         whole = any(player.observe is not None for player in (candidate, *self.opponents))
         self._remote: RemoteDeals | None = None
+        self._beside: DuplicateDeals | None = None  # against all bots side by side
         if is_remote(env) and not whole:
             self._remote = RemoteDeals(env, deals=deals, max_steps=max_steps)
             return
         self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
-        self._games = DuplicateDeals(
-            env,
-            self.seated,
-            deals=deals,
-            lanes=lanes,
-            max_steps=max_steps,
-            search=whole,
-            surprise=surprise,
-            devices=devices,
-        )
+        settings: dict[str, Any] = {"deals": deals, "lanes": lanes, "max_steps": max_steps, "devices": devices}
+        settings |= {"search": whole, "surprise": surprise}
+        self._games = DuplicateDeals(env, self.seated, **settings)
+        several = len(self.opponents) > 1 and all(player.bot for player in self.opponents)
+        if several and not whole and not env.host:
+            self._beside = DuplicateDeals(env, self._seated_beside, opponents=len(self.opponents), **settings)
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
         """The candidate with these parameters, called `name`, against every opponent."""
-        each = enumerate(self.opponents)
-        return [Row(name, opponent.name, self.play(candidate, number)) for number, opponent in each]
+        if self._beside is None:
+            samples = [self.play(candidate, number) for number in range(len(self.opponents))]
+        else:
+            samples = [samples_of(games, self.env) for games in self._beside.by_opponent(candidate, self.base)]
+        return [Row(name, player.name, own) for player, own in zip(self.opponents, samples, strict=True)]
 
     def play(self, candidate: PyTree = None, opponent: int = 0, params: PyTree = None) -> Samples:
         """Plays all deals.
@@ -117,8 +119,9 @@ class Matchup:
     def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
         """The compiled program of all games, and the arguments of its first call; parameters may be
         ShapeDtypeStructs."""
-        deals = np.arange(self._games.portion, dtype=np.uint32)
-        return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
+        games = self._beside or self._games
+        arguments = candidate if self._beside else self.arguments(candidate, 0, self.opponents[0].params)
+        return games.compiled, (arguments, np.arange(games.portion, dtype=np.uint32), self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
         """The argument of `seated`, from the parameters of the candidate and of one of the opponents."""
@@ -139,6 +142,16 @@ class Matchup:
             holds = other if len(self._programs) == 1 else jnp.asarray(other) & (which == number)
             seated.append(SeatedPlayer(program, params, holds, number=1 + number, slots=rest))
         return seated
+
+    def _seated_beside(self, candidate: PyTree) -> list[SeatedPlayer]:
+        """The seated players of games against all bots side by side, where the holder of a seat says which it is."""
+        own, rest = seats_held(self.env)
+        mine = np.arange(OTHER + len(self.opponents)) == CANDIDATE
+        numbers = jnp.asarray([0, *(index for _, index in self._places)], jnp.int32)  # by holder
+        return [
+            SeatedPlayer(self.candidate, candidate, mine, slots=own),
+            SeatedPlayer(self._programs[0], numbers, ~mine, number=1, slots=rest, by_holder=True),
+        ]
 
 
 def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:
