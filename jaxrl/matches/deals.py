@@ -3,7 +3,8 @@
 The candidate holds all seats of its side (`Env.sides`, by default one seat each), so the luck of the deal cancels out:
 the mean over the sides of one deal is one sample, and intervals are over deals.
 
-Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), N = D * n games side by side.
+Shape letters: D deals, K opponents, P seats, n sides (and rotations of the candidate through them), N games side by
+side: D * n, or D * K * n against several opponents.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def seats_held(env: Env) -> tuple[int, int]:
 
 
 class DuplicateDeals:
-    """Plays D deals, each once in every rotation of the sides.
+    """Plays D deals, each once in every rotation of the sides, against one opponent or against each of several.
 
     Deals are spread over the devices of all processes of a training; each device plays its games to the end.
     """
@@ -65,7 +66,7 @@ class DuplicateDeals:
 
         Args:
           env: the game.
-          seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER`.
+          seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER` (to `OTHER` + K - 1).
           deals: D.
           opponents: K, each deal is played against each of them.
           lanes: games side by side on one device.
@@ -75,20 +76,20 @@ class DuplicateDeals:
           devices: that it runs on, if not on all.
 
         Attributes:
-          compiled: (arguments, pairings u32[D'], base) -> Games with leading axes [D', rotation], on the devices, where
-            pairing d K + k is deal d against opponent k.
-          portion: D', the pairings of one call.
+          compiled: (arguments, meetings u32[D'], base) -> Games with leading axes [D', rotation], on the devices, where
+            meeting d K + k is deal d against opponent k.
+          portion: D', the meetings of one call.
         """
-        pairings = deals * opponents
-        self._env, self._pairings, self._seated, self._max_steps = env, pairings, seated, max_steps
+        meetings = deals * opponents
+        self._env, self._meetings, self._seated, self._max_steps = env, meetings, seated, max_steps
         self._opponents = opponents
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = devices or distributed.devices(max(1, pairings) if distributed.count() == 1 else None)
+        devices = devices or distributed.devices(max(1, meetings) if distributed.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
-        portions = -(-pairings // most)
-        self.portion = -(-pairings // (portions * len(devices))) * len(devices)
+        portions = -(-meetings // most)
+        self.portion = -(-meetings // (portions * len(devices))) * len(devices)
         self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
 
     def placed(self, tree: PyTree) -> PyTree:
@@ -106,17 +107,17 @@ class DuplicateDeals:
           UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
         (arguments, base), parts = self.placed((arguments, base)), []
-        for first in range(0, self._pairings, self.portion):
-            pairings = np.arange(first, first + self.portion, dtype=np.uint32)
+        for first in range(0, self._meetings, self.portion):
+            meetings = np.arange(first, first + self.portion, dtype=np.uint32)
             found, wrong = None, None
             try:
-                found = jax.block_until_ready(self.compiled(arguments, pairings, base))
+                found = jax.block_until_ready(self.compiled(arguments, meetings, base))
             except jax.errors.JaxRuntimeError as error:
                 wrong = callback_failure(error, self._env.id) or error
                 wrong.__cause__ = error if wrong is not error else None
             distributed.raise_together(wrong)  # before all wait for each other's games
             parts.append(distributed.fetch(found))
-        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._pairings], *parts)
+        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._meetings], *parts)
         if not games.over.all():
             steps = int(games.length.max())
             raise UserError(
@@ -149,10 +150,10 @@ class DuplicateDeals:
             check_vma=False,
         )
 
-    def _play(self, arguments: PyTree, pairings: jax.Array, base: Key) -> Games:
-        """Plays the pairings u32[D'] on one device: Games with leading axes [D', rotation]."""
+    def _play(self, arguments: PyTree, meetings: jax.Array, base: Key) -> Games:
+        """Plays the meetings u32[D'] on one device: Games with leading axes [D', rotation]."""
         sides = self._env.num_sides
-        number, rotation = jnp.repeat(pairings, sides), jnp.tile(jnp.arange(sides), pairings.shape[0])  # [N]
+        number, rotation = jnp.repeat(meetings, sides), jnp.tile(jnp.arange(sides), meetings.shape[0])  # [N]
         keys, holders = deal_schedule(self._env, base, number // self._opponents, rotation)
         opponent = (number % self._opponents).astype(holders.dtype)
         holders = jnp.where(holders == CANDIDATE, CANDIDATE, OTHER + opponent[:, None])

@@ -39,9 +39,9 @@ class Matchup:
     """One kind of candidate against each of several opponents on fixed deals; compiled at the first call.
 
     One program serves all opponents, because it takes longer to compile than to run: the opponent is an argument, like
-    the parameters. Where all are bots, `rows` plays the games against all of them side by side: a step of few games may
-    take as long as one of many. Games of engines in another process are played there, unless a player must see whole
-    states.
+    the parameters. Where all are bots and the games fit in `lanes`, `rows` plays those against all of them side by
+    side, because a step of few games may take as long as one of many. Games of engines in another process are played there,
+    unless a player must see whole states.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Matchup:
         self.base = jax.random.fold_in(jax.random.key(seed), stream)
         whole = any(player.observe is not None for player in (candidate, *self.opponents))
         self._remote: RemoteDeals | None = None
-        self._beside: DuplicateDeals | None = None  # against all bots side by side
+        self._together: DuplicateDeals | None = None  # against all bots side by side
         if is_remote(env) and not whole:
             self._remote = RemoteDeals(env, deals=deals, max_steps=max_steps)
             return
@@ -86,15 +86,16 @@ class Matchup:
         settings |= {"search": whole, "surprise": surprise}
         self._games = DuplicateDeals(env, self.seated, **settings)
         several = len(self.opponents) > 1 and all(player.bot for player in self.opponents)
-        if several and not whole and not env.host:
-            self._beside = DuplicateDeals(env, self._seated_beside, opponents=len(self.opponents), **settings)
+        fits = deals * len(self.opponents) * env.num_sides <= lanes
+        if several and fits and not whole and not env.host:
+            self._together = DuplicateDeals(env, self._seated_together, opponents=len(self.opponents), **settings)
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
         """The candidate with these parameters, called `name`, against every opponent."""
-        if self._beside is None:
+        if self._together is None:
             samples = [self.play(candidate, number) for number in range(len(self.opponents))]
         else:
-            samples = [samples_of(games, self.env) for games in self._beside.by_opponent(candidate, self.base)]
+            samples = [samples_of(games, self.env) for games in self._together.by_opponent(candidate, self.base)]
         return [Row(name, player.name, own) for player, own in zip(self.opponents, samples, strict=True)]
 
     def play(self, candidate: PyTree = None, opponent: int = 0, params: PyTree = None) -> Samples:
@@ -119,8 +120,8 @@ class Matchup:
     def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
         """The compiled program of all games, and the arguments of its first call; parameters may be
         ShapeDtypeStructs."""
-        games = self._beside or self._games
-        arguments = candidate if self._beside else self.arguments(candidate, 0, self.opponents[0].params)
+        games = self._together or self._games
+        arguments = candidate if self._together else self.arguments(candidate, 0, self.opponents[0].params)
         return games.compiled, (arguments, np.arange(games.portion, dtype=np.uint32), self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
@@ -143,7 +144,7 @@ class Matchup:
             seated.append(SeatedPlayer(program, params, holds, number=1 + number, slots=rest))
         return seated
 
-    def _seated_beside(self, candidate: PyTree) -> list[SeatedPlayer]:
+    def _seated_together(self, candidate: PyTree) -> list[SeatedPlayer]:
         """The seated players of games against all bots side by side, where the holder of a seat says which it is."""
         own, rest = seats_held(self.env)
         mine = np.arange(OTHER + len(self.opponents)) == CANDIDATE

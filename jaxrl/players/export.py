@@ -14,7 +14,7 @@ import functools
 import os
 import zlib
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,6 @@ class ExportedPolicy:
       env: its game, for observations, masks, action names and rendering.
       config: the configuration that it was trained with.
       update: updates of training.
-      params: of the network.
     """
 
     def __init__(self, name: str, config: Config, env: Env, update: int, params: PyTree):
@@ -58,7 +57,7 @@ class ExportedPolicy:
         self._algorithm = make_algorithm(config, env)
         if forms(params) != forms(jax.eval_shape(self._algorithm.network.init, jax.random.key(0))):
             raise UserError(f"the parameters of policy {name!r} do not fit the network of its configuration.")
-        self.params = jax.tree.map(jnp.asarray, params)
+        self._params = jax.tree.map(jnp.asarray, params)
         self._structure = jax.tree.structure(env.observation_spec)
         self.reset()
 
@@ -82,7 +81,7 @@ class ExportedPolicy:
           UserError: observation or mask have the wrong shape, or nothing is legal.
         """
         checked = self._checked(observation), self._checked_mask(mask)
-        memory, logits, _ = self._evaluate(self.params, self._memory, *checked)
+        memory, logits, _ = self._evaluate(self._params, self._memory, *checked)
         self._memory = memory
         probabilities = self._probabilities(logits)
         if greedy:
@@ -91,7 +90,7 @@ class ExportedPolicy:
 
     def player(self, name: str = "", *, greedy: bool = True) -> Player:
         """The policy as a player of matches; its name is that of the run by default."""
-        return self._algorithm.player(name or self.name, self.params, greedy=greedy)
+        return self._algorithm.player(name or self.name, self._params, greedy=greedy)
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
         """`act` for the seat that is asked in a state of a turn-based game."""
@@ -101,7 +100,7 @@ class ExportedPolicy:
         """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; the
         recurrent state is left unchanged."""
         checked = self._checked(observation), self._checked_mask(mask)
-        return self._probabilities(self._evaluate(self.params, self._memory, *checked)[1])
+        return self._probabilities(self._evaluate(self._params, self._memory, *checked)[1])
 
     def _probabilities(self, logits: Any) -> np.ndarray:
         if self._algorithm.by_value:
@@ -119,7 +118,7 @@ class ExportedPolicy:
         if mask is None and self._algorithm.by_value:
             raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
         legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
-        return float(self._evaluate(self.params, self._memory, self._checked(observation), legal)[2])
+        return float(self._evaluate(self._params, self._memory, self._checked(observation), legal)[2])
 
     @functools.cached_property
     def _evaluate(self) -> Any:
@@ -195,12 +194,27 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
         code that is not allowed.
     """
     content, config, env = _read(path, allow, overrides)
-    params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
-    if not all(
-        np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
-    ):
-        raise UserError(f"{os.fspath(path)} holds parameters that are not finite: export another checkpoint.")
-    return ExportedPolicy(content["name"], config, env, content["update"], params)
+    return ExportedPolicy(content["name"], config, env, content["update"], _params_in(content, path))
+
+
+class PolicyParameters(NamedTuple):
+    """What a policy file holds for a training that begins with it."""
+
+    env_id: str
+    env_version: str
+    params: PyTree  # of the network
+
+
+def read_parameters(path: str | os.PathLike) -> PolicyParameters:
+    """The parameters in a policy file. Nothing that it names is made: neither its game nor its network.
+
+    Raises:
+      UserError: not a policy file, or a damaged one.
+    """
+    content = _content_of(path)
+    env = content["config"].get("env")
+    game = str(env.get("id")) if isinstance(env, dict) else ""
+    return PolicyParameters(game, content["env_version"], _params_in(content, path))
 
 
 def policy_game(path: str | os.PathLike) -> tuple[Config, Env]:
@@ -212,6 +226,19 @@ def _read(
     path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()
 ) -> tuple[dict[str, Any], Config, Env]:
     """The content of a policy file, its configuration and its game."""
+    content = _content_of(path)
+    config = configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
+    env = make_games(config).evaluation if overrides else make_evaluation_env(config)  # overrides may not fit
+    if env.version != content["env_version"]:
+        raise UserError(
+            f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "
+            f"this is version {env.version}: train again or install the older one."
+        )
+    return content, config, env
+
+
+def _content_of(path: str | os.PathLike) -> dict[str, Any]:
+    """The content of a policy file. Raises UserError: not one, or a damaged one."""
     try:
         data = files.contents(path, LARGEST)
     except OSError as error:
@@ -221,15 +248,17 @@ def _read(
     checksum, body = data[len(_MAGIC) : len(_MAGIC) + 4], data[len(_MAGIC) + 4 :]
     if zlib.crc32(body).to_bytes(4, "big") != checksum:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
-    content = _content(body, os.fspath(path))
-    config = configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
-    env = make_games(config).evaluation if overrides else make_evaluation_env(config)  # overrides may not fit
-    if env.version != content["env_version"]:
-        raise UserError(
-            f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "
-            f"this is version {env.version}: train again or install the older one."
-        )
-    return content, config, env
+    return _content(body, os.fspath(path))
+
+
+def _params_in(content: dict[str, Any], path: str | os.PathLike) -> PyTree:
+    """The parameters in the content of a policy file, f32. Raises UserError if they are not finite."""
+    params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
+    if not all(
+        np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
+    ):
+        raise UserError(f"{os.fspath(path)} holds parameters that are not finite: export another checkpoint.")
+    return params
 
 
 def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
@@ -272,7 +301,7 @@ def _whole(leaf: Any) -> Any:
 
 
 def forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:
-    """Of parameters: shape and dtype of every leaf by its path; None for leaves that are no arrays."""
+    """Of parameters: shape and dtype of every leaf by its path, None for leaves that are no arrays."""
     flat = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {
         jax.tree_util.keystr(path): (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for path, leaf in flat

@@ -8,7 +8,7 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
-from jaxrl.players.spec import split_checkpoint
+from jaxrl.players.spec import ZOO, split_checkpoint
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
@@ -77,13 +77,18 @@ class TrainConfig(Section):
     from_run: str = option(
         "",
         "run to start from (a path, or a name in run.directory), at its newest checkpoint or as "
-        "RUN@UPDATE, or a policy: zoo:NAME, a policy file; empty: none",
+        "RUN@UPDATE, or the policy zoo:NAME or FILE.jaxrl; empty: none",
     )
+
+    @property
+    def from_policy(self) -> bool:
+        """Whether `from_run` names a policy, not a run."""
+        return self.from_run.startswith(ZOO) or self.from_run.endswith(".jaxrl")
 
     @property
     def from_update(self) -> int:
         """The checkpoint that `from_run` names, in updates; 0: the newest."""
-        checkpoint = split_checkpoint(self.from_run)[1]
+        checkpoint = "" if self.from_policy else split_checkpoint(self.from_run)[1]
         return int(checkpoint) if checkpoint.isdigit() else 0
 
     @property

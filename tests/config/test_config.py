@@ -234,9 +234,11 @@ def test_unknown_key_names_the_nearest(override, expected):
     assert expected in text
 
 
-def test_a_key_with_dots_in_a_file_is_told_how_to_be_written():
-    with pytest.raises(UserError, match="in a file write 'options' below 'env', without a dot"):
-        configs.from_dict({"env.options": {}})
+@pytest.mark.parametrize("path", ["env.options", "evaluate.deals", "ppo.learning_rate", "dqn.learning_rate"])
+def test_a_key_with_dots_in_a_file_is_told_how_to_be_written(path):
+    above, _, below = path.partition(".")
+    with pytest.raises(UserError, match=f"in a file write '{below}' below '{above}', without a dot"):
+        configs.from_dict({path: {}})
 
 
 @pytest.mark.parametrize(

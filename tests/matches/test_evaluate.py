@@ -27,14 +27,13 @@ def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **setti
 
 
 @pytest.mark.parametrize("game", [TicTacToe, HighCard, RockPaperScissors])
-@pytest.mark.parametrize("lanes", [2048, 48])
-def test_games_against_several_bots_side_by_side_are_those_one_after_the_other(game, lanes):
-    """Every figure of every game, also in portions, and with a bot that is named twice."""
+def test_games_against_several_bots_side_by_side_are_those_one_after_the_other(game):
+    """Every figure of every game, also against a bot that is named twice."""
     env = game()
     names = [*list(env.bots)[:2], list(env.bots)[0]]
     players = [bot_player(env, name) for name in names]
-    together = Matchup(env, players[-1], players, deals=23, seed=5, lanes=lanes)
-    assert together._beside is not None
+    together = Matchup(env, players[-1], players, deals=23, seed=5)
+    assert together._together is not None
     rows = together.rows(None, "one")
     assert [row.opponent for row in rows] == names
     for number, row in enumerate(rows):

@@ -215,8 +215,9 @@ def test_a_run_that_is_not_as_its_checkpoints_is_one_sentence(home, capsys):
         (["train.from_run=first"], "has 8 updates already"),
         (["train.from_run=first@8"], "raise train.total_steps"),
         (["train.from_run=refused"], "is the run 'refused' itself"),
+        (["train.from_run=nowhere.jaxrl"], "cannot read nowhere.jaxrl"),
         (["train.from_run=zoo:beasty_baar"], "did you mean 'beasty_bar'"),
-        (["train.from_run=zoo:beasty_bar"], "zoo:beasty_bar plays beasty_bar, not tests.support.games:TicTacToe"),
+        (["train.from_run=zoo:beasty_bar"], "zoo:beasty_bar plays beasty_bar ("),
     ],
 )
 def test_what_cannot_be_continued_is_said(home, overrides, expected):
@@ -244,7 +245,7 @@ def test_a_run_begins_with_a_policy_file(home, monkeypatch, seeds):
         assert {checkpoint.params_hash(tree) for tree in trees} == {source.meta["params_hash"]}
     assert train(home, f"finer{seeds}", *options) == 0
     assert cli.main(["resume", f"finer{seeds}", "--steps", str(6 * BATCH), *allowed]) == 0
-    assert "is another one" in refused(home, *options, "network.hidden=[9]")
+    assert "does not fit" in refused(home, *options, "network.hidden=[9]")
 
 
 def test_an_empty_string_on_the_command_line():

@@ -276,8 +276,9 @@ def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
         known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key)[:LONG], known, n=1)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
-    if near and near[0] == path:  # a key "a.b" of a mapping
-        hint = f"in a file write {path.rpartition('.')[2]!r} below {path.rpartition('.')[0]!r}, without a dot."
+    if place.root and path in all_paths(place.root):  # a key "a.b" of a mapping
+        above, _, below = path.rpartition(".")
+        hint = f"in a file write {below!r} below {above!r}, without a dot."
     error = UnknownKey(f"{place._replace(path='unknown key')} {path[:LONG]!r}: {hint}")
     error.path = path[:LONG]
     return error

@@ -23,8 +23,6 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets
 from jaxrl.games import make_stages
-from jaxrl.players.find import policy_file
-from jaxrl.players.spec import parse
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
@@ -63,7 +61,7 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
         raise UserError(f"--seeds must be at least 2, got {seeds}: the interval is over seeds.")
     parts = chosen(weights_of(configs.to_dict(config), over), over, only)
     folder = Path(config.run.directory) / f"{config.run.name}-ablation"
-    if (begin := config.train.from_run) and policy_file(parse(begin)) is None:  # a run in the configuration's folder
+    if config.train.from_run and not config.train.from_policy:  # a name in the folder that the configuration names
         path = find_run(config.train.from_name, config.run.directory).path.resolve()
         at = f"@{config.train.from_update}" if config.train.from_update else ""
         config = dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=f"{path}{at}"))

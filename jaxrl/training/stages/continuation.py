@@ -3,8 +3,8 @@
 Taken over from a checkpoint are the learner (parameters, target parameters, optimizer state), the key and the counters
 (updates, environment steps, games). Games in progress are always dealt again, because opponents and number of games may
 differ between the two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what
-the new run begins with, e.g. a clone. Hyper-parameters are those of the new configuration. A policy file (zoo:NAME,
-FILE) holds the parameters alone: all else begins as in any new run.
+the new run begins with, e.g. a clone. Hyper-parameters are those of the new configuration. A policy (zoo:NAME,
+FILE.jaxrl) holds the parameters alone: all else begins as in any new run.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl import zoo
 from jaxrl.algorithms.base import ANCHOR
-from jaxrl.config import Config, Stage, trust
+from jaxrl.config import Config, Stage
 from jaxrl.games import GameForms
-from jaxrl.players.export import ExportedPolicy, forms
-from jaxrl.players.find import find_policy, policy_file
-from jaxrl.players.spec import parse
+from jaxrl.players.export import forms, read_parameters
+from jaxrl.players.spec import ZOO, parse
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
-from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint
+from jaxrl.runs.directory import RunDirectory, each_seed, find_run, make_stamp, read_checkpoint
 from jaxrl.training.exploit.snapshots import insert_snapshot
 from jaxrl.training.program import Program
 from jaxrl.training.state import TrainState
+from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.shared.errors import UserError
 
 TAKEN_OVER = ("learner", "key", "update", "env_steps", "games")
@@ -62,7 +64,7 @@ class Origin:
 class PolicyOrigin(NamedTuple):
     """The policy file that a run begins with, in its first stage."""
 
-    policy: ExportedPolicy
+    params: PyTree  # of the network
     from_run: str
     stage: int = 0
     update: int = 0
@@ -82,15 +84,19 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
     train = config.train
     if not train.from_run:
         if config.ppo.anchor.on:
-            _log.warning("ppo.anchor holds the policy to one that has learnt nothing: name a run in train.from_run.")
+            _log.warning(
+                "ppo.anchor holds the policy to one that has learnt nothing: name a run or a policy in train.from_run."
+            )
         return None
     try:
-        if policy_file(parse(train.from_run)) is not None:
-            used = {each.permissions[0] for each in trust.named(config)}  # what the training runs anyway
-            policy = find_policy(train.from_run, allow=used)[0]
-            if policy.config.env.id != config.env.id:
-                raise UserError(f"{train.from_run} plays {policy.config.env.id}, not {config.env.id}.")
-            return PolicyOrigin(policy, train.from_run)
+        if train.from_policy:
+            spec = parse(train.from_run)
+            file = zoo.policy_file(spec.name) if spec.kind == ZOO else Path(spec.name).expanduser()
+            found, env = read_parameters(file), stages[0][1].training
+            if (found.env_id, found.env_version) != (config.env.id, env.version):
+                game = f"{found.env_id} ({found.env_version})"
+                raise UserError(f"{train.from_run} plays {game}, not {config.env.id} ({env.version}).")
+            return PolicyOrigin(found.params, train.from_run)
         run = find_run(train.from_name, config.run.directory)
         snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
         name = checkpoint.stage_name(snapshot.meta["host"])
@@ -164,15 +170,16 @@ def _begun_with(program: Program, origin: PolicyOrigin) -> TrainState:
     Raises:
       UserError: the network is another one.
     """
-    state = program.init(program.config.run.seed)
-    params, learner = origin.policy.params, state.learner
-    if program.config.run.seeds > 1:
-        params = jax.tree.map(lambda leaf: jnp.stack([leaf] * program.config.run.seeds), params)
-    if forms(params) != forms(learner.params):
-        raise UserError(f"train.from_run: the network of {origin.from_run} is another one: use its configuration.")
-    copies = {name: jax.tree.map(jnp.copy, params) for name in learner.target_params}  # each is donated
-    learner = learner.replace(params=jax.tree.map(jnp.copy, params), target_params=copies)
-    state = program.restored(dataclasses.replace(state, learner=learner))
+    state, params, seeds = program.init(program.config.run.seed), origin.params, program.config.run.seeds
+    if forms(params) != forms(each_seed(state.learner.params, seeds)[0]):
+        raise UserError(
+            f"train.from_run: {origin.from_run} does not fit: its network is another one, or its game's form."
+        )
+    if seeds > 1:
+        params = jax.tree.map(lambda leaf: np.stack([leaf] * seeds), params)
+    stored = checkpoint.pack(state.learner.begin_with(params))  # from where it is put in its places, as on a resume
+    learner = checkpoint.unpack(*stored, program.abstract_state.learner)
+    state = program.restored(program.with_hyper(dataclasses.replace(state, learner=learner)))
     if program.config.league.snapshots:
         state = insert_snapshot(program, state, params, 0)
     return program.begin(state)
