@@ -40,8 +40,8 @@ class Matchup:
 
     One program serves all opponents, because it takes longer to compile than to run: the opponent is an argument, like
     the parameters. Where all are bots and the games fit in `lanes`, `rows` plays those against all of them side by
-    side, because a step of few games may take as long as one of many. Games of engines in another process are played there,
-    unless a player must see whole states.
+    side, because a step of few games may take as long as one of many. Games of engines in another process are played
+    there, unless a player must see whole states.
     """
 
     def __init__(
