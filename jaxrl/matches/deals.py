@@ -3,8 +3,7 @@
 The candidate holds all seats of its side (`Env.sides`, by default one seat each), so the luck of the deal cancels out:
 the mean over the sides of one deal is one sample, and intervals are over deals.
 
-Shape letters: D deals, K opponents, P seats, n sides (and rotations of the candidate through them), N games side by
-side: D * n, or D * K * n against several opponents.
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), N = D * n games side by side.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
 
 LANES = 2048  # games side by side on one device, which bounds the device memory
-CANDIDATE, OTHER = 0, 1  # the holders of seats; of several opponents, number k is the holder OTHER + k
+CANDIDATE, OTHER = 0, 1  # the holders of seats
 STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
 
 
@@ -44,7 +43,7 @@ def seats_held(env: Env) -> tuple[int, int]:
 
 
 class DuplicateDeals:
-    """Plays D deals, each once in every rotation of the sides, against one opponent or against each of several.
+    """Plays D deals, each once in every rotation of the sides.
 
     Deals are spread over the devices of all processes of a training; each device plays its games to the end.
     """
@@ -55,7 +54,6 @@ class DuplicateDeals:
         seated: Callable[[PyTree], Sequence[SeatedPlayer]],
         *,
         deals: int,
-        opponents: int = 1,
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
         search: bool = False,
@@ -66,9 +64,8 @@ class DuplicateDeals:
 
         Args:
           env: the game.
-          seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER` (to `OTHER` + K - 1).
+          seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER`.
           deals: D.
-          opponents: K, each deal is played against each of them.
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
           search: whether a player has an `observe`: XLA cannot always compile searches with every optimisation.
@@ -76,20 +73,17 @@ class DuplicateDeals:
           devices: that it runs on, if not on all.
 
         Attributes:
-          compiled: (arguments, meetings u32[D'], base) -> Games with leading axes [D', rotation], on the devices, where
-            meeting d K + k is deal d against opponent k.
-          portion: D', the meetings of one call.
+          compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
+          portion: D', the deals of one call.
         """
-        meetings = deals * opponents
-        self._env, self._meetings, self._seated, self._max_steps = env, meetings, seated, max_steps
-        self._opponents = opponents
+        self._env, self._deals, self._seated, self._max_steps = env, deals, seated, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = devices or distributed.devices(max(1, meetings) if distributed.count() == 1 else None)
+        devices = devices or distributed.devices(max(1, deals) if distributed.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
-        portions = -(-meetings // most)
-        self.portion = -(-meetings // (portions * len(devices))) * len(devices)
+        portions = -(-deals // most)
+        self.portion = -(-deals // (portions * len(devices))) * len(devices)
         self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
 
     def placed(self, tree: PyTree) -> PyTree:
@@ -97,7 +91,7 @@ class DuplicateDeals:
         return distributed.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
-        """The games with leading axes [D K, rotation], on the host: the opponents of a deal side by side.
+        """The games with leading axes [D, rotation], on the host.
 
         Args:
           arguments: for `seated`, the same on every device.
@@ -107,17 +101,17 @@ class DuplicateDeals:
           UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
         (arguments, base), parts = self.placed((arguments, base)), []
-        for first in range(0, self._meetings, self.portion):
-            meetings = np.arange(first, first + self.portion, dtype=np.uint32)
+        for first in range(0, self._deals, self.portion):
+            deals = np.arange(first, first + self.portion, dtype=np.uint32)
             found, wrong = None, None
             try:
-                found = jax.block_until_ready(self.compiled(arguments, meetings, base))
+                found = jax.block_until_ready(self.compiled(arguments, deals, base))
             except jax.errors.JaxRuntimeError as error:
                 wrong = callback_failure(error, self._env.id) or error
                 wrong.__cause__ = error if wrong is not error else None
             distributed.raise_together(wrong)  # before all wait for each other's games
             parts.append(distributed.fetch(found))
-        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._meetings], *parts)
+        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             steps = int(games.length.max())
             raise UserError(
@@ -129,15 +123,6 @@ class DuplicateDeals:
                 f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
                 f"run `jaxrl check` on {self._env.id}, which tries all its bots."
             )
-        return self._in_order(games)
-
-    def by_opponent(self, arguments: PyTree, base: Key) -> list[Games]:
-        """The games against each opponent, with leading axes [D, rotation]. Arguments and errors as of a call."""
-        games, several = self(arguments, base), self._opponents
-        return [self._in_order(jax.tree.map(lambda leaf, k=k: leaf[k::several], games)) for k in range(several)]
-
-    def _in_order(self, games: Games) -> Games:
-        """With the figures in the order of the game, which is lost in a tree."""
         return games._replace(figures={name: games.figures[name] for name in self._names})
 
     def _sharded(self) -> Callable[..., Games]:
@@ -150,13 +135,11 @@ class DuplicateDeals:
             check_vma=False,
         )
 
-    def _play(self, arguments: PyTree, meetings: jax.Array, base: Key) -> Games:
-        """Plays the meetings u32[D'] on one device: Games with leading axes [D', rotation]."""
+    def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
+        """Plays the deals u32[D] on one device: Games with leading axes [D, rotation]."""
         sides = self._env.num_sides
-        number, rotation = jnp.repeat(meetings, sides), jnp.tile(jnp.arange(sides), meetings.shape[0])  # [N]
-        keys, holders = deal_schedule(self._env, base, number // self._opponents, rotation)
-        opponent = (number % self._opponents).astype(holders.dtype)
-        holders = jnp.where(holders == CANDIDATE, CANDIDATE, OTHER + opponent[:, None])
+        number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
+        keys, holders = deal_schedule(self._env, base, number, rotation)
         seated = self._seated(arguments)
         games = play_match(self._env, seated, holders, keys, self._max_steps, surprise=self._surprise)
         return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)

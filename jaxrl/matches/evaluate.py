@@ -39,9 +39,7 @@ class Matchup:
     """One kind of candidate against each of several opponents on fixed deals; compiled at the first call.
 
     One program serves all opponents, because it takes longer to compile than to run: the opponent is an argument, like
-    the parameters. Where all are bots and the games fit in `lanes`, `rows` plays those against all of them side by
-    side, because a step of few games may take as long as one of many. Games of engines in another process are played
-    there, unless a player must see whole states.
+    the parameters. Games of engines in another process are played there, unless a player must see whole states.
     """
 
     def __init__(
@@ -77,26 +75,25 @@ class Matchup:
         self.base = jax.random.fold_in(jax.random.key(seed), stream)
         whole = any(player.observe is not None for player in (candidate, *self.opponents))
         self._remote: RemoteDeals | None = None
-        self._together: DuplicateDeals | None = None  # against all bots side by side
         if is_remote(env) and not whole:
             self._remote = RemoteDeals(env, deals=deals, max_steps=max_steps)
             return
         self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
-        settings: dict[str, Any] = {"deals": deals, "lanes": lanes, "max_steps": max_steps, "devices": devices}
-        settings |= {"search": whole, "surprise": surprise}
-        self._games = DuplicateDeals(env, self.seated, **settings)
-        several = len(self.opponents) > 1 and all(player.bot for player in self.opponents)
-        fits = deals * len(self.opponents) * env.num_sides <= lanes
-        if several and fits and not whole and not env.host:
-            self._together = DuplicateDeals(env, self._seated_together, opponents=len(self.opponents), **settings)
+        self._games = DuplicateDeals(
+            env,
+            self.seated,
+            deals=deals,
+            lanes=lanes,
+            max_steps=max_steps,
+            search=whole,
+            surprise=surprise,
+            devices=devices,
+        )
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
         """The candidate with these parameters, called `name`, against every opponent."""
-        if self._together is None:
-            samples = [self.play(candidate, number) for number in range(len(self.opponents))]
-        else:
-            samples = [samples_of(games, self.env) for games in self._together.by_opponent(candidate, self.base)]
-        return [Row(name, player.name, own) for player, own in zip(self.opponents, samples, strict=True)]
+        each = enumerate(self.opponents)
+        return [Row(name, opponent.name, self.play(candidate, number)) for number, opponent in each]
 
     def play(self, candidate: PyTree = None, opponent: int = 0, params: PyTree = None) -> Samples:
         """Plays all deals.
@@ -120,9 +117,8 @@ class Matchup:
     def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
         """The compiled program of all games, and the arguments of its first call; parameters may be
         ShapeDtypeStructs."""
-        games = self._together or self._games
-        arguments = candidate if self._together else self.arguments(candidate, 0, self.opponents[0].params)
-        return games.compiled, (arguments, np.arange(games.portion, dtype=np.uint32), self.base)
+        deals = np.arange(self._games.portion, dtype=np.uint32)
+        return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
         """The argument of `seated`, from the parameters of the candidate and of one of the opponents."""
@@ -143,16 +139,6 @@ class Matchup:
             holds = other if len(self._programs) == 1 else jnp.asarray(other) & (which == number)
             seated.append(SeatedPlayer(program, params, holds, number=1 + number, slots=rest))
         return seated
-
-    def _seated_together(self, candidate: PyTree) -> list[SeatedPlayer]:
-        """The seated players of games against all bots side by side, where the holder of a seat says which it is."""
-        own, rest = seats_held(self.env)
-        mine = np.arange(OTHER + len(self.opponents)) == CANDIDATE
-        numbers = jnp.asarray([0, *(index for _, index in self._places)], jnp.int32)  # by holder
-        return [
-            SeatedPlayer(self.candidate, candidate, mine, slots=own),
-            SeatedPlayer(self._programs[0], numbers, ~mine, number=1, slots=rest, by_holder=True),
-        ]
 
 
 def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:

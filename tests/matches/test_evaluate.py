@@ -26,22 +26,6 @@ def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **setti
     return Matchup(env, bot_player(env, candidate), others, deals=deals, seed=5, **settings)
 
 
-@pytest.mark.parametrize("game", [TicTacToe, HighCard, RockPaperScissors])
-def test_games_against_several_bots_side_by_side_are_those_one_after_the_other(game):
-    """Every figure of every game, also against a bot that is named twice."""
-    env = game()
-    names = [*list(env.bots)[:2], list(env.bots)[0]]
-    players = [bot_player(env, name) for name in names]
-    together = Matchup(env, players[-1], players, deals=23, seed=5)
-    assert together._together is not None
-    rows = together.rows(None, "one")
-    assert [row.opponent for row in rows] == names
-    for number, row in enumerate(rows):
-        alone = together.play(None, number)
-        jax.tree.map(np.testing.assert_array_equal, tuple(row.samples[:3]), tuple(alone[:3]))
-        jax.tree.map(np.testing.assert_array_equal, row.samples.each, alone.each)
-
-
 def always(action: int) -> Player:
     return Player(f"always {action}", lambda params, memory, state, key: (jnp.int32(action), memory))
 
