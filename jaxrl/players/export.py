@@ -248,7 +248,7 @@ def _content_of(path: str | os.PathLike) -> dict[str, Any]:
     checksum, body = data[len(_MAGIC) : len(_MAGIC) + 4], data[len(_MAGIC) + 4 :]
     if zlib.crc32(body).to_bytes(4, "big") != checksum:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
-    return _content(body, os.fspath(path))
+    return _unpacked(body, os.fspath(path))
 
 
 def _params_in(content: dict[str, Any], path: str | os.PathLike) -> PyTree:
@@ -275,7 +275,7 @@ def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _content(body: bytes, label: str) -> dict[str, Any]:
+def _unpacked(body: bytes, label: str) -> dict[str, Any]:
     """The content of a policy file. Raises UserError: a field is missing, or of another type."""
     try:
         content = serialization.msgpack_restore(body)

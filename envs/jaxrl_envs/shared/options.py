@@ -271,12 +271,13 @@ def _one_of(value: Any, kind: Any, limits: Limits, place: Place) -> Any:
 def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
     """The error for an unknown key; suggests the nearest known key, here or elsewhere."""
     path, here = place.at(key).path, {name: place.at(name).path for name in fields}
-    elsewhere = {known.rpartition(".")[2]: known for known in reversed(all_paths(place.root) if place.root else [])}
+    known_paths = all_paths(place.root) if place.root else []
+    elsewhere = {known.rpartition(".")[2]: known for known in reversed(known_paths)}
     near = [
         known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key)[:LONG], known, n=1)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
-    if place.root and path in all_paths(place.root):  # a key "a.b" of a mapping
+    if path in known_paths:  # a key "a.b" of a mapping
         above, _, below = path.rpartition(".")
         hint = f"in a file write {below!r} below {above!r}, without a dot."
     error = UnknownKey(f"{place._replace(path='unknown key')} {path[:LONG]!r}: {hint}")

@@ -147,42 +147,41 @@ def first_state(program: Program, origin: Origin | PolicyOrigin) -> TrainState:
     Raises:
       UserError: the network is another one, or the number of seeds, which with a policy file is free.
     """
-    if isinstance(origin, PolicyOrigin):
-        return _begun_with(program, origin)
-    seed = derived_seed(program.config.run.seed, origin.update)
-    fresh = program.init(seed)  # the games, the pool and the hyper-parameters are new
-    wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
-    try:
-        taken = _taken(origin.snapshot, wanted)
-    except UserError as error:
-        raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
-    state = program.restored(program.with_hyper(dataclasses.replace(fresh, **taken)))
     slots = program.config.league.snapshots
-    begin = (origin.update, checkpoint.params_of(origin.snapshot.arrays))
-    for step, params in _earlier(origin, slots) or [begin][:slots]:
+    if isinstance(origin, PolicyOrigin):
+        fresh = program.init(program.config.run.seed)
+        taken, pool = _taken_from_policy(program, fresh, origin)
+    else:
+        fresh = program.init(derived_seed(program.config.run.seed, origin.update))  # new: games, pool, hyper-parameters
+        wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
+        try:
+            taken = _taken(origin.snapshot, wanted)
+        except UserError as error:
+            raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
+        pool = _earlier(origin, slots) or [(origin.update, checkpoint.params_of(origin.snapshot.arrays))]
+    state = program.restored(program.with_hyper(dataclasses.replace(fresh, **taken)))
+    for step, params in pool[:slots]:
         state = insert_snapshot(program, state, params, step)
     return program.begin(state)
 
 
-def _begun_with(program: Program, origin: PolicyOrigin) -> TrainState:
-    """The first state of a run with the parameters of a policy file, in every seed.
+def _taken_from_policy(
+    program: Program, fresh: TrainState, origin: PolicyOrigin
+) -> tuple[dict[str, Any], list[tuple[int, PyTree]]]:
+    """The learner with the parameters of a policy file in every seed, and these parameters for the pool.
 
     Raises:
       UserError: the network is another one.
     """
-    state, params, seeds = program.init(program.config.run.seed), origin.params, program.config.run.seeds
-    if forms(params) != forms(each_seed(state.learner.params, seeds)[0]):
+    params, seeds = origin.params, program.config.run.seeds
+    if forms(params) != forms(each_seed(fresh.learner.params, seeds)[0]):
         raise UserError(
             f"train.from_run: {origin.from_run} does not fit: its network is another one, or its game's form."
         )
     if seeds > 1:
         params = jax.tree.map(lambda leaf: np.stack([leaf] * seeds), params)
-    stored = checkpoint.pack(state.learner.begin_with(params))  # from where it is put in its places, as on a resume
-    learner = checkpoint.unpack(*stored, program.abstract_state.learner)
-    state = program.restored(program.with_hyper(dataclasses.replace(state, learner=learner)))
-    if program.config.league.snapshots:
-        state = insert_snapshot(program, state, params, 0)
-    return program.begin(state)
+    stored = checkpoint.pack(fresh.learner.begin_with(params))  # from where it is put in its places, as on a resume
+    return {"learner": checkpoint.unpack(*stored, program.abstract_state.learner)}, [(0, params)]
 
 
 def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
