@@ -49,8 +49,8 @@ class ExploringPolicy(Policy):
 
 
 class DQN(Algorithm):
-    """Double, dueling, n-step DQN with prioritised replay, epsilon-greedy or noisy exploration, and seat-wise
-    returns."""
+    """Double, dueling, n-step DQN with prioritised replay, of means or of quantiles, epsilon-greedy or noisy exploration,
+    and seat-wise returns."""
 
     by_value = True
     many_devices = False
