@@ -49,6 +49,7 @@ class ExportedPolicy:
       env: its game, for observations, masks, action names and rendering.
       config: the configuration that it was trained with.
       update: updates of training.
+      params: of its network.
     """
 
     def __init__(self, name: str, config: Config, env: Env, update: int, params: PyTree):
@@ -57,7 +58,7 @@ class ExportedPolicy:
         self._algorithm = make_algorithm(config, env)
         if forms(params) != forms(jax.eval_shape(self._algorithm.network.init, jax.random.key(0))):
             raise UserError(f"the parameters of policy {name!r} do not fit the network of its configuration.")
-        self._params = jax.tree.map(jnp.asarray, params)
+        self.params = jax.tree.map(jnp.asarray, params)
         self._structure = jax.tree.structure(env.observation_spec)
         self.reset()
 
@@ -81,7 +82,7 @@ class ExportedPolicy:
           UserError: observation or mask have the wrong shape, or nothing is legal.
         """
         checked = self._checked(observation), self._checked_mask(mask)
-        memory, logits, _ = self._evaluate(self._params, self._memory, *checked)
+        memory, logits, _ = self._evaluate(self.params, self._memory, *checked)
         self._memory = memory
         probabilities = self._probabilities(logits)
         if greedy:
@@ -90,7 +91,7 @@ class ExportedPolicy:
 
     def player(self, name: str = "", *, greedy: bool = True) -> Player:
         """The policy as a player of matches; its name is that of the run by default."""
-        return self._algorithm.player(name or self.name, self._params, greedy=greedy)
+        return self._algorithm.player(name or self.name, self.params, greedy=greedy)
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
         """`act` for the seat that is asked in a state of a turn-based game."""
@@ -100,7 +101,7 @@ class ExportedPolicy:
         """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; the
         recurrent state is left unchanged."""
         checked = self._checked(observation), self._checked_mask(mask)
-        return self._probabilities(self._evaluate(self._params, self._memory, *checked)[1])
+        return self._probabilities(self._evaluate(self.params, self._memory, *checked)[1])
 
     def _probabilities(self, logits: Any) -> np.ndarray:
         if self._algorithm.by_value:
@@ -118,7 +119,7 @@ class ExportedPolicy:
         if mask is None and self._algorithm.by_value:
             raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
         legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
-        return float(self._evaluate(self._params, self._memory, self._checked(observation), legal)[2])
+        return float(self._evaluate(self.params, self._memory, self._checked(observation), legal)[2])
 
     @functools.cached_property
     def _evaluate(self) -> Any:

@@ -111,7 +111,7 @@ def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> 
     known, env = like.env.bots, like.env
     return [
         find_player(name, lookup, like).players[0]
-        if name not in known and _policy_file(parse(name))
+        if name not in known and policy_file(parse(name))
         else scripted_player(env, parse(name).label)
         for name in names
     ]
@@ -132,7 +132,7 @@ def find_policy(
       UserError: there is no such policy, or the run has no such seed.
     """
     spec = parse(name)
-    if (file := _policy_file(spec)) is not None:
+    if (file := policy_file(spec)) is not None:
         return load_policy(file, allow), file.stem
     name, own = run_of(spec)
     run = load_run(name, own or checkpoint, allow)
@@ -143,7 +143,7 @@ def find_policy(
 
 def default_to_zoo(name: str) -> str:
     """`name`, or "zoo:NAME" if it names no run and no file of the user but a policy that comes with jaxrl."""
-    if name not in zoo.names() or _policy_file(parse(name)):
+    if name not in zoo.names() or policy_file(parse(name)):
         return name
     try:
         find_run(name)
@@ -152,8 +152,9 @@ def default_to_zoo(name: str) -> str:
     return name
 
 
-def _policy_file(spec: PlayerSpec) -> Path | None:
-    """The policy file that a specification names; None if it names something else."""
+def policy_file(spec: PlayerSpec) -> Path | None:
+    """The policy file that a specification names; None if it names something else. Raises UserError for a policy that
+    the zoo does not have."""
     if spec.kind == ZOO:
         return zoo.policy_file(spec.name)
     return Path(spec.name) if spec.kind == BARE and Path(spec.name).is_file() else None
@@ -177,7 +178,7 @@ def _trained(
         raise UserError(
             "in a tournament runs play the game that they were trained on: evaluate.options are for bots alone."
         )
-    file = _policy_file(spec)
+    file = policy_file(spec)
     if file is not None:
         policy = load_policy(file, allow, overrides)
         called = spec.text if spec.kind == ZOO else file.stem
@@ -256,7 +257,7 @@ def _all_trained(
     spec: PlayerSpec, sampled: bool, allow: Collection[str], overrides: Sequence[str]
 ) -> list[FoundPlayers]:
     """The checkpoints of "RUN", "RUN@UPDATE", "RUN@best" or "RUN@all", or the policy file."""
-    name, checkpoint = ("", "") if _policy_file(spec) else run_of(spec)
+    name, checkpoint = ("", "") if policy_file(spec) else run_of(spec)
     if checkpoint != ALL_CHECKPOINTS:
         return [_trained(spec, "newest", allow, overrides, sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()

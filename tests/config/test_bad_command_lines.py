@@ -145,6 +145,9 @@ exploit mine --updates 0
 exploit mine --checkpoint 99
 exploit mine --budget half
 exploit mine --from nowhere
+exploit zoo:nothing
+exploit zoo:skull_king --checkpoint best
+exploit empty.jaxrl
 distill mine --name wiser
 distill mine --search 8
 distill mine --name mine --search 8

@@ -245,3 +245,18 @@ def test_the_command_measures_checkpoints_and_keeps_what_it_finds(home, capsys):
     assert "env cannot be changed here" in capsys.readouterr().err
     assert cli.main(["exploit", str(run.path), "--checkpoint", "3"]) == 2
     assert "use newest, best, or one of" in capsys.readouterr().err
+
+
+def test_the_command_measures_a_policy_file_as_it_measures_its_run(home, capsys, tmp_path):
+    run, file = runs.RunDirectory(home / "runs" / "league"), tmp_path / "tiny.jaxrl"
+    assert cli.main(["export", str(run.path), str(file)]) == 0
+    rows_of, kept = [], []
+    for name in (str(run.path), str(file)):
+        capsys.readouterr()
+        assert cli.main(["exploit", name, "--updates", "2", "exploit.learning_rate=0.5"]) == 0
+        rows_of.append([cell.strip() for cell in capsys.readouterr().out.split("\n|")[-1].split("|")])
+        kept.append(run.exploitability_file.read_bytes())
+    assert rows_of[0][1:5] == rows_of[1][1:5] and rows_of[0][1:3] == ["8", "policy"]
+    assert kept[0] == kept[1]  # what is found of a file is printed alone
+    assert cli.main(["exploit", str(file), "--checkpoint", "8"]) == 2
+    assert "leave --checkpoint out" in capsys.readouterr().err

@@ -49,7 +49,7 @@ class ExploringPolicy(Policy):
 
 
 class DQN(Algorithm):
-    """Double, dueling, n-step DQN with prioritised replay, of means or of quantiles, epsilon-greedy or noisy exploration,
+    """Double, dueling, n-step DQN with prioritised replay, of means or quantiles, epsilon-greedy or noisy exploration,
     and seat-wise returns."""
 
     by_value = True
