@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
+from jaxrl.runs.metric_log import read_rows
 from jaxrl.training.bench import bench
 from jaxrl.training.bench.bench import Result
 from tests.support.paths import PYTHONPATH
@@ -60,6 +61,15 @@ def test_values_may_have_spaces(tmp_path):
     both = "evaluate.opponents=[hard, medium]"
     assert first.words == ("a file.yaml", "ppo.epochs=2", "train.milestones={hard: [0.1, 0.2]}", both)
     assert second.words == ("b", both) and (first.name, second.name) == ("a", "b")
+
+
+@pytest.mark.thorough
+def test_a_pilot_does_not_take_random_play_before_learning_for_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "PILOT", 0.005)
+    (contender,) = bench.parse(["nim.yaml train.algorithm=dqn dqn.learning_starts=50_000"], tmp_path / "pilots", ())
+    assert contender.load().dqn.learning_starts == 50_000
+    assert bench.fitting(contender, 0.01) > 0
+    assert all(row["train/td_error"] > 0 for row in read_rows(tmp_path / "pilots" / "a-pilot" / "metrics.jsonl"))
 
 
 def result(win_rate: float, gained: float = 0.2, **milestones: float) -> Result:
