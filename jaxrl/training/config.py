@@ -15,6 +15,7 @@ from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
 
 FOLLOWS = "follows train.total_steps if not given"  # see `FOLLOWING`; the defaults here fit the default length
+NEWEST = "newest"  # checkpoint of a run
 MEAN = ""  # the mean over the opponents, among their names
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
 
@@ -86,15 +87,20 @@ class TrainConfig(Section):
         return self.from_run.startswith(ZOO) or self.from_run.endswith(".jaxrl")
 
     @property
-    def from_update(self) -> int:
-        """The checkpoint that `from_run` names, in updates; 0: the newest."""
+    def from_checkpoint(self) -> str:
+        """The checkpoint that `from_run` names: a number of updates, or "newest"."""
         checkpoint = "" if self.from_policy else split_checkpoint(self.from_run)[1]
-        return int(checkpoint) if checkpoint.isdigit() else 0
+        return checkpoint if checkpoint.isdigit() else NEWEST
+
+    @property
+    def from_update(self) -> int:
+        """The same in updates; 0 where it is not known yet."""
+        return 0 if self.from_checkpoint == NEWEST else int(self.from_checkpoint)
 
     @property
     def from_name(self) -> str:
         """`from_run` without its checkpoint."""
-        return split_checkpoint(self.from_run)[0] if self.from_update else self.from_run
+        return self.from_run if self.from_checkpoint == NEWEST else split_checkpoint(self.from_run)[0]
 
     def sized(self, config: Any, given: Set[str]) -> TrainConfig:
         """With the keys of `FOLLOWING` that are not given made from the others."""

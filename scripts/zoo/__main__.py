@@ -7,6 +7,7 @@ game has changed, remove runs/zoo_NAME and run it again.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -36,11 +37,14 @@ RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
+    "battle_anywhere": "--config battle_anywhere train.from_run=runs/zoo_battle_anywhere_shown",
     "car_soccer": "--config car_soccer_duel",
     "car_soccer_2v2": "--config car_soccer_curriculum run.devices=1 train.total_steps=24_000_000",
 }
 SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes on from
     "battle": "imitate battle_zoo --data bot:balanced --games 4000 --epochs 12 --minibatch 512 --name zoo_battle_shown",
+    "battle_anywhere": "imitate battle_anywhere --data bot:balanced --games 8000 --epochs 6 --minibatch 512 --deals 0 "
+    "--name zoo_battle_anywhere_shown",
 }
 NOT_KEPT = ("config", "overrides", "allow", "name", "deals")  # arguments of imitate that imitation.json leaves out
 MOST = 2_000_000  # bytes of a policy file
@@ -82,6 +86,7 @@ def make(name: str, checkpoint: str, note: str) -> int:
         "game_version": run.env.version,
         "made": datetime.date.today().isoformat(),
         "command": f"jaxrl {command}",
+        "data": data_of(name),
         **training(found, run),
         "note": note,
         "bytes": file.stat().st_size,
@@ -129,7 +134,9 @@ def train(name: str, command: str) -> int:
         return cli.main(shlex.split(command))
     words = shlex.split(command)
     wanted = configs.named(configs.load(words[2], [word for word in words if "=" in word]), name)
-    if configs.to_dict(wanted) != configs.to_dict(run.config()):
+    made = run.config()  # which names the checkpoint that it began with
+    made = dataclasses.replace(made, train=dataclasses.replace(made.train, from_run=made.train.from_name))
+    if configs.to_dict(wanted) != configs.to_dict(made):
         raise UserError(f"run {name!r} was trained otherwise than by `jaxrl {command}`: remove it.")
     return cli.main(["resume", str(run.path)])
 
@@ -141,7 +148,6 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
     facts = hardware.describe()
     network = run.config.network
     return {
-        "data": data_of(run),
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
         "seconds": round(timed[-1]["time/time_elapsed"], 1),
@@ -152,10 +158,9 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
     }
 
 
-def data_of(run: TrainedRun) -> str:
-    """What a run has learnt from."""
-    before = SHOWN.get(run.config.env.id) if run.config.train.from_run else None
-    shown = f", after games that bots played (`jaxrl {before}`)" if before else ""
+def data_of(name: str) -> str:
+    """What a policy has learnt from."""
+    shown = f", after games that bots played (`jaxrl {SHOWN[name]}`)" if name in SHOWN else ""
     return f"games that it played itself in training{shown}; none of people, none recorded"
 
 

@@ -17,6 +17,7 @@ from jaxrl.games import make_stages
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
+from jaxrl.training.config import TrainConfig
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import TicTacToe
@@ -250,6 +251,20 @@ def test_a_run_begins_with_a_policy_file(home, monkeypatch, seeds):
 
 def test_an_empty_string_on_the_command_line():
     assert configs.load(None, ["run.cache_dir="]).run.cache_dir == ""
+
+
+@pytest.mark.parametrize(
+    ("from_run", "name", "checkpoint"),
+    [
+        ("shown", "shown", "newest"),
+        ("shown@0", "shown", "0"),
+        ("a@b@600", "a@b", "600"),
+        ("zoo:battle", "zoo:battle", "newest"),
+    ],
+)
+def test_the_checkpoint_of_a_clone_is_0(from_run: str, name: str, checkpoint: str) -> None:
+    train = TrainConfig(from_run=from_run)
+    assert (train.from_name, train.from_checkpoint) == (name, checkpoint)
 
 
 def test_the_shipped_continuation_fits_the_run_that_it_continues():

@@ -63,7 +63,7 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
     folder = Path(config.run.directory) / f"{config.run.name}-ablation"
     if config.train.from_run and not config.train.from_policy:  # a name in the folder that the configuration names
         path = find_run(config.train.from_name, config.run.directory).path.resolve()
-        at = f"@{config.train.from_update}" if config.train.from_update else ""
+        at = config.train.from_run.removeprefix(config.train.from_name)
         config = dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=f"{path}{at}"))
     wanted = [without(config, over, name, folder, seeds) for name in (None, *parts)]
     xla.prepare_training(wanted[0])

@@ -138,8 +138,13 @@ def parse(texts: Sequence[str], folder: Path, allow: Collection[str]) -> list[Co
 def fitting(contender: Contender, minutes: float) -> int:
     """Environment steps that a training makes in this time of the CPU, by a pilot; by a second one if what follows
     the length of a run makes other rollouts."""
-    off = ("train.stop=", f"train.stop.cpu_minutes={PILOT}", "train.milestones={}", "train.evaluate_every=0")
-    off = (*off, "dqn.learning_starts=1")  # random play before the first optimizer step would pass for training
+    off = (
+        "train.stop=",
+        f"train.stop.cpu_minutes={PILOT}",
+        "train.milestones={}",
+        "train.evaluate_every=0",
+        "dqn.learning_starts=1",  # random play before the first optimizer step would pass for training
+    )
     steps = contender.load().train.total_steps
     for name in ("pilot", "pilot-2"):
         size = contender.load(f"train.total_steps={steps}").batch_size

@@ -102,8 +102,8 @@ class Report(NamedTuple):
 
         right, nats = self.margins()
         return {
-            "decisions": len(self.game),
-            "games": len(np.unique(self.game)),
+            "checked_decisions": len(self.game),
+            "checked_games": len(np.unique(self.game)),
             "players": {
                 player.name: {
                     "accuracy": pair(over_games(player.right, self.game)),

@@ -98,7 +98,7 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
                 raise UserError(f"{train.from_run} plays {game}, not {config.env.id} ({env.version}).")
             return PolicyOrigin(found.params, train.from_run)
         run = find_run(train.from_name, config.run.directory)
-        snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
+        snapshot = read_checkpoint(run, train.from_checkpoint)
         name = checkpoint.stage_name(snapshot.meta["host"])
         names = [stage.name for stage, _ in stages]
         number = names.index(name) if name in names else 0

@@ -10,7 +10,8 @@ import yaml
 from jaxrl import config as configs
 from jaxrl.config import presets
 
-NAMES = ("battle_speed", "battle_balance", "battle_dqn", "battle_dqn_speed", "battle_dqn_balance", "battle_zoo")
+BY_PPO = ("battle_speed", "battle_balance", "battle_zoo", "battle_anywhere")
+NAMES = (*BY_PPO, "battle_dqn", "battle_dqn_speed", "battle_dqn_balance")
 
 
 @pytest.mark.parametrize(("name", "games"), [("battle_speed", 12), ("battle_balance", 8)])

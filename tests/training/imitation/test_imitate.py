@@ -132,12 +132,13 @@ def test_answers_are_predicted_better_than_by_any_constant_player(taught):
     players, margin = report["players"], report["margin"]
     assert list(players)[0] == "learnt" and list(players)[-1] == "best constant" and len(players) == 6
     assert players["learnt"]["accuracy"]["mean"] > 0.6
+    assert (report["games"], report["minibatch"], report["epochs"]) == (2000, 64, 40)  # as it was told
     assert margin["accuracy"]["mean"] - margin["accuracy"]["half_width_95"] > 0.1
     assert margin["cross_entropy"]["mean"] - margin["cross_entropy"]["half_width_95"] > 0.2
     for player in list(players.values())[1:-1]:
         assert player["accuracy"]["mean"] <= players["best constant"]["accuracy"]["mean"] + 0.05
     assert report["value_error"] < report["value_variance"]  # values of few games are not surer than they may be
-    assert 50 < report["games"] <= 90  # games that are there twice are left out
+    assert 50 < report["checked_games"] <= 90  # games that are there twice are left out
 
 
 def test_curves_stand_in_tensorboard_and_learning_stopped_in_time(taught):
@@ -222,7 +223,7 @@ def test_the_learner_plays_and_an_expert_says_what_it_should_have_done(taught, c
     assert "round 2: " in told.err
     report = json.loads((taught / "rounds" / "imitation.json").read_text())
     epochs = [row["update"] for row in read_rows(taught / "rounds" / "metrics.jsonl")]
-    assert report["games"] >= 10 and epochs == list(range(1, len(epochs) + 1)) and len(epochs) > 20
+    assert report["checked_games"] >= 10 and epochs == list(range(1, len(epochs) + 1)) and len(epochs) > 20
     rows = json.loads((taught / "rounds" / "evaluation.json").read_text())[-1]["rows"]
     assert [row["opponent"] for row in rows] == ["random"] and "| random" in told.out
     run = load_run(taught / "rounds")
@@ -272,7 +273,7 @@ def test_other_games_are_reported_on_alone_and_games_are_limited_and_weighed(tau
     assert "of --held-out-data" in told.out and not (taught / "parts" / "evaluation.json").exists()
     assert "80 games from" in told.err
     report = json.loads((taught / "parts" / "imitation.json").read_text())
-    assert report["held_out"]["games"] > 150 > report["games"]  # without those that it learnt from
+    assert report["held_out"]["checked_games"] > 150 > report["checked_games"]  # without those that it learnt from
     game = ShownGame()
     sources = [demonstrations.source_of(game, f"{one}{part}") for part in ("@50x0.25", "@x2", "@7", "")]
     assert [(each.most, each.weight) for each in sources] == [(50, 0.25), (0, 2.0), (7, 1.0), (0, 1.0)]
@@ -385,7 +386,9 @@ def test_what_must_be_remembered_is_learnt_by_who_remembers(tmp_path, kind, shar
     data = ["--data", str(tmp_path / "all.cues"), f"run.directory={tmp_path}", "--name", "taught"]
     assert cli.main(["imitate", str(tmp_path / "small.yaml"), *data, *options, "ppo.sequence=8"]) == 0
     report = json.loads((tmp_path / "taught" / "imitation.json").read_text())
-    assert report["decisions"] == 4 * 8 and share[0] <= report["players"]["learnt"]["accuracy"]["mean"] <= share[1]
+    assert (
+        report["checked_decisions"] == 4 * 8 and share[0] <= report["players"]["learnt"]["accuracy"]["mean"] <= share[1]
+    )
 
 
 def test_questions_of_a_game_and_seat_stay_in_order(tmp_path):
