@@ -218,6 +218,12 @@ def read_parameters(path: str | os.PathLike) -> PolicyParameters:
     return PolicyParameters(game, content["env_version"], _params_in(content, path))
 
 
+def policy_config(path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
+    """The configuration of a policy file: nothing that it names is made, and jax is not started. Arguments and errors
+    as of `load_policy`."""
+    return configs.trained(_without_places(_content_of(path)["config"]), os.fspath(path), overrides, allow)
+
+
 def policy_game(path: str | os.PathLike) -> tuple[Config, Env]:
     """The configuration and the game of a policy file, without making its network. Errors as of `load_policy`."""
     return _read(path)[1:]

@@ -94,7 +94,7 @@ class TrainConfig(Section):
 
     @property
     def from_update(self) -> int:
-        """The same in updates; 0 where it is not known yet."""
+        """The same in updates; 0 also for the newest and for a policy."""
         return 0 if self.from_checkpoint == NEWEST else int(self.from_checkpoint)
 
     @property

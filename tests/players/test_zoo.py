@@ -8,6 +8,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -30,6 +33,7 @@ from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import __main__ as maker
 from scripts.zoo import board
+from tests.support.paths import PYTHONPATH
 
 SHIPPED = zoo.names()
 SIZE = 2_000_000
@@ -215,3 +219,18 @@ def test_choices_are_counted(game, kind):
     other = count_equal_choices(config, env, params, jax.tree.map(np.negative, params), games=4)
     assert same.equal == same.decisions > 0
     assert other.equal < other.decisions
+
+
+def test_reading_the_configuration_of_a_policy_does_not_start_jax():
+    """Its devices can still be chosen, as `jaxrl exploit --devices` does."""
+    code = """
+import jax
+from jaxrl import zoo
+from jaxrl.players.export import policy_config
+assert policy_config(zoo.policy_file("beasty_bar"), overrides=["run.devices=2"]).run.devices == 2
+jax.config.update("jax_num_cpu_devices", 2)
+assert len(jax.devices("cpu")) == 2
+"""
+    clean = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"} | {"PYTHONPATH": PYTHONPATH}
+    ended = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

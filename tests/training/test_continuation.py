@@ -262,7 +262,7 @@ def test_an_empty_string_on_the_command_line():
         ("zoo:battle", "zoo:battle", "newest"),
     ],
 )
-def test_the_checkpoint_of_a_clone_is_0(from_run: str, name: str, checkpoint: str) -> None:
+def test_the_run_and_the_checkpoint_in_from_run(from_run: str, name: str, checkpoint: str) -> None:
     train = TrainConfig(from_run=from_run)
     assert (train.from_name, train.from_checkpoint) == (name, checkpoint)
 

@@ -49,8 +49,8 @@ class ExploringPolicy(Policy):
 
 
 class DQN(Algorithm):
-    """Double, dueling, n-step DQN with prioritised replay, of means or quantiles, epsilon-greedy or noisy exploration,
-    and seat-wise returns."""
+    """Double, dueling, n-step DQN with prioritised replay, epsilon-greedy or noisy exploration, and seat-wise
+    returns."""
 
     by_value = True
     many_devices = False
@@ -64,8 +64,6 @@ class DQN(Algorithm):
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
         if self.network.remembers:
             raise UserError(f"network.kind {config.network.kind} remembers, which DQN does not: use another, or PPO.")
-        # What is learnt: the same network, with the quantiles whose means are the action values.
-        self.whole_network = make_network(config.network, env, q_heads.heads_of(config.dqn, whole=True))
         self.forwards = 3  # one pass over the observations, two over the next observations
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
 
@@ -127,7 +125,7 @@ class DQN(Algorithm):
             learner, sums = carry
             draw_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
             record, batch = self.replay.sample(learner.replay, draw_key, coefs.gamma)
-            learner, priority, now = optimise(self.whole_network, self.config.dqn, coefs, learner, batch, noise_key)
+            learner, priority, now = optimise(self.network, self.config.dqn, coefs, learner, batch, noise_key)
             learner = learner.replace(replay=self.replay.reprioritise(learner.replay, record, priority))
             return (learner, jax.tree.map(jnp.add, sums, now)), None
 

@@ -30,9 +30,6 @@ class DQNConfig(Section):
         "epsilon-greedy (epsilon) or noisy layers (noisy; https://arxiv.org/abs/1706.10295)",
         choices=("epsilon", "noisy"),
     )
-    quantiles: int = option(
-        0, "quantiles learnt of each action's return (QR-DQN; https://arxiv.org/abs/1710.10044); 0: its mean", minimum=0
-    )
     epsilon: Schedule = option(Schedule("linear", 1.0, 0.05, until=0.25), "epsilon-greedy: share of random actions")
     learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "learning rate of Adam")
     gamma: float = option(0.99, "discount per decision of a seat", minimum=0.0, maximum=1.0)

@@ -108,9 +108,7 @@ class DQNHostLearning(HostLearning):
         learner = rest.replace(params=params, target=kept[0], opt_state=kept[1])
         algorithm, coefs = self._algorithm, DQNCoefs(**rest.hyper.at(number))
         noise_key = jax.random.fold_in(key, k)
-        learner, priority, now = optimise(
-            algorithm.whole_network, algorithm.config.dqn, coefs, learner, batch, noise_key
-        )
+        learner, priority, now = optimise(algorithm.network, algorithm.config.dqn, coefs, learner, batch, noise_key)
         return learner, priority, jax.tree.map(jnp.add, sums, now)
 
     def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:

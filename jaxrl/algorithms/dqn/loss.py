@@ -1,5 +1,4 @@
-"""The DQN loss: importance-weighted Huber loss, of means or of quantiles, with double Q-learning targets over legal
-actions."""
+"""The DQN loss: importance-weighted Huber loss with double Q-learning targets over legal actions."""
 
 from __future__ import annotations
 
@@ -11,8 +10,6 @@ import jax.numpy as jnp
 import optax
 
 from jaxrl.networks.base import Network
-
-KAPPA = 0.1  # quantile errors below it count by their square: small beside the +1 and -1 of a game that is won or lost
 
 
 class Transitions(NamedTuple):
@@ -57,31 +54,21 @@ def targets(
     network: Network,
     keys: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
-    """Double Q-learning targets f32[N], of quantiles f32[N, K]: the online network selects the next action, the target
-    network evaluates it (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).
+    """Double Q-learning targets f32[N]: the online network selects the next action, the target network evaluates it
+    (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).
 
     Args:
       params, target_params: of the online and the target network.
       batch: transitions.
-      network: a Q network, which masks illegal actions; its values are f32[A] each, or quantiles f32[K, A].
+      network: a Q network, which masks illegal actions.
       keys: typed keys [N] for noisy layers of both networks; None: no noise.
     """
     chooser, judge = keys if keys is not None else (None, None)
     evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
     _, judged, _ = evaluate(target_params, (), batch.next_observation, batch.next_mask, judge)
     _, chosen, _ = evaluate(params, (), batch.next_observation, batch.next_mask, chooser)
-    chosen = chosen if chosen.ndim == 2 else jnp.mean(chosen, axis=1)
-    best = _of_action(judged, jnp.argmax(chosen, axis=-1))
-    return jax.lax.stop_gradient(_beside(batch.reward, best) + _beside(batch.discount, best) * best)
-
-
-def quantile_huber_loss(quantiles: jax.Array, wanted: jax.Array) -> jax.Array:
-    """The quantile regression loss f32[] of quantiles f32[K] at the midpoints (i + 1/2) / K, given samples f32[M] of
-    the return: quadratic below `KAPPA` (Dabney et al. 2018, https://arxiv.org/abs/1710.10044, their equation 10)."""
-    error = wanted[None, :] - quantiles[:, None]
-    level = (jnp.arange(quantiles.shape[0]) + 0.5) / quantiles.shape[0]
-    side = jnp.abs(level[:, None] - (error < 0))
-    return jnp.mean(jnp.sum(side * optax.losses.huber_loss(error, delta=KAPPA), axis=0)) / KAPPA
+    best = jnp.take_along_axis(judged, jnp.argmax(chosen, axis=-1)[:, None], axis=-1)[:, 0]
+    return jax.lax.stop_gradient(batch.reward + batch.discount * best)
 
 
 def dqn_loss(
@@ -92,8 +79,7 @@ def dqn_loss(
     network: Network,
     keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossParts]:
-    """The weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015), or that of
-    quantiles (`quantile_huber_loss`).
+    """The weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015).
 
     Args:
       params, target_params, network: as for `targets`.
@@ -102,27 +88,13 @@ def dqn_loss(
       keys: typed keys [3, N] for noisy layers; None: no noise.
 
     Returns:
-      The loss f32[] and its parts; those of quantiles are of their means.
+      The loss f32[] and its parts.
     """
     chex.assert_equal_shape([weight, batch.action, batch.reward, batch.discount])
     chex.assert_equal_shape([batch.mask, batch.next_mask])
     evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
     _, values, _ = evaluate(params, (), batch.observation, batch.mask, None if keys is None else keys[0])
-    q = _of_action(values, batch.action)
+    q = jnp.take_along_axis(values, batch.action[:, None], axis=-1)[:, 0]
     wanted = targets(params, target_params, batch, network, None if keys is None else (keys[1], keys[2]))
-    if q.ndim == 1:
-        loss = optax.losses.huber_loss(q, wanted, delta=1.0)
-    else:
-        loss = jax.vmap(quantile_huber_loss)(q, wanted)
-        q, wanted = jnp.mean(q, axis=1), jnp.mean(wanted, axis=1)
-    return jnp.mean(weight * loss), LossParts(error=jax.lax.stop_gradient(wanted - q), q=jax.lax.stop_gradient(q))
-
-
-def _of_action(values: jax.Array, action: jax.Array) -> jax.Array:
-    """f32[N] or f32[N, K], from values f32[N, A] or f32[N, K, A] and actions i32[N]."""
-    return jnp.take_along_axis(values, action.reshape(-1, *[1] * (values.ndim - 1)), axis=-1)[..., 0]
-
-
-def _beside(numbers: jax.Array, values: jax.Array) -> jax.Array:
-    """f32[N] for values f32[N], f32[N, 1] for f32[N, K]."""
-    return numbers.reshape(-1, *[1] * (values.ndim - 1))
+    loss = jnp.mean(weight * optax.losses.huber_loss(q, wanted, delta=1.0))
+    return loss, LossParts(error=jax.lax.stop_gradient(wanted - q), q=jax.lax.stop_gradient(q))

@@ -75,7 +75,7 @@ def optimise(
     """Takes one optimizer step on a batch.
 
     Args:
-      network: a Q network, with its quantiles if it has any.
+      network: a Q network.
       settings: the section `dqn`.
       coefs: coefficients of this update.
       learner: before the step.

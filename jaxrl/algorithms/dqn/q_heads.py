@@ -1,5 +1,4 @@
-"""Heads of a Q network: dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), quantiles of the
-return (Dabney et al. 2018)."""
+"""Heads of a Q network: dueling streams (Wang et al. 2016) and noisy layers (Fortunato et al. 2018)."""
 
 from __future__ import annotations
 
@@ -14,21 +13,13 @@ from jaxrl.networks import distributions
 from jaxrl.networks.factory import NOISE, HeadKind
 
 
-def heads_of(dqn: DQNConfig, *, whole: bool = False) -> HeadKind:
-    """The configured heads of a Q network.
-
-    Args:
-      dqn: the section `dqn`.
-      whole: with `dqn.quantiles`, give the quantiles f32[K, A] of each action's return instead of their means f32[A].
-    """
+def heads_of(dqn: DQNConfig) -> HeadKind:
+    """The configured heads of a Q network."""
     noisy = dqn.exploration == "noisy"
-    make = functools.partial(QHeads, noisy=noisy, quantiles=dqn.quantiles)
+    make = functools.partial(QHeads, noisy=noisy)
 
     def finish(advantage: jax.Array, value: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
-        q = combine(advantage, value, mask)
-        if dqn.quantiles and not whole:
-            q = jnp.mean(q, axis=-2)
-        q = distributions.mask_logits(q, mask)
+        q = distributions.mask_logits(combine(advantage, value, mask), mask)
         return q, jnp.max(q, axis=-1)
 
     return HeadKind(make, finish, noisy)
@@ -79,29 +70,23 @@ class QHeads(nn.Module):
     Attributes:
       num_actions: A.
       noisy: use noisy layers instead of plain ones.
-      quantiles: K, of the return of each action; 0: its mean alone.
     """
 
     num_actions: int
     noisy: bool = False
-    quantiles: int = 0
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> advantages f32[..., A], value f32[...], or with quantiles f32[..., K, A], f32[..., K]; given
-        option vectors [..., A, D], each advantage is computed from its option."""
+        """[..., H] -> advantages f32[..., A], value f32[...]; given option vectors [..., A, D], each advantage is
+        computed from its option."""
         torso = torso.astype(jnp.float32)
         choices = torso if options is None else options.astype(jnp.float32)
         choices = nn.relu(self._dense(choices.shape[-1], "advantage_hidden")(choices))
         hidden = nn.relu(self._dense(torso.shape[-1], "value_hidden")(torso))
-        each = max(self.quantiles, 1)
-        value = self._dense(each, "value")(hidden)
+        value = self._dense(1, "value")(hidden)[..., 0]
         if options is None:
-            advantage = self._dense(each * self.num_actions, "advantage")(choices)
-            advantage = advantage.reshape(*advantage.shape[:-1], each, self.num_actions)
-        else:
-            advantage = jnp.swapaxes(self._dense(each, "advantage")(choices), -1, -2)
-        return (advantage, value) if self.quantiles else (advantage[..., 0, :], value[..., 0])
+            return self._dense(self.num_actions, "advantage")(choices), value
+        return self._dense(1, "advantage")(choices)[..., 0], value
 
     def _dense(self, features: int, name: str) -> nn.Module:
         return NoisyDense(features, name=name) if self.noisy else nn.Dense(features, name=name)
@@ -116,7 +101,7 @@ def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Arra
     Args:
       advantage: f32[..., A].
       value: f32[...].
-      mask: bool[..., A], True = legal; of one decision bool[A], whatever the other axes.
+      mask: bool[..., A], True = legal.
     """
     legal = jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
     mean = jnp.sum(jnp.where(mask, advantage, 0.0), axis=-1, keepdims=True) / legal

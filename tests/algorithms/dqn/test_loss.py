@@ -13,17 +13,9 @@ import pytest
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.dqn.algorithm import DQN, exploring
 from jaxrl.algorithms.dqn.config import DQNConfig
-from jaxrl.algorithms.dqn.loss import (
-    KAPPA,
-    Transitions,
-    dqn_loss,
-    importance_weights,
-    new_priority,
-    quantile_huber_loss,
-    targets,
-)
+from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority, targets
 from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, optimise
-from jaxrl.algorithms.dqn.q_heads import QHeads, combine
+from jaxrl.algorithms.dqn.q_heads import combine
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.networks import distributions
@@ -93,74 +85,6 @@ def test_the_loss_is_the_weighted_huber_loss_and_its_gradient_stays_with_the_act
     expected = np.zeros((4, 3))
     expected[0, 1], expected[1, 0], expected[3, 2] = 0.6 / 3, 0.5 / 3, -0.25 / 3  # clipped to 1 and -1
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
-
-
-# ---- quantiles ----
-
-
-def spread(table: jax.Array) -> jax.Array:
-    """Quantiles f32[4, 2, 3] whose means are the values of a table f32[4, 3]."""
-    return jnp.stack([table - 0.5, table + 0.5], axis=1)
-
-
-def test_targets_of_quantiles_follow_the_action_with_the_best_mean() -> None:
-    double = TARGETS(spread(ONLINE), spread(COPY), batch(), table_network())
-    means = np.array([0.5 + 0.9 * 1.0, -1.0 + 0.81 * 2.0, 2.0])
-    apart = 0.5 * np.array([0.9, 0.81, 0.0])
-    np.testing.assert_allclose(double, np.stack([means - apart, means + apart], axis=1), rtol=1e-6)
-
-
-def plain_quantile_loss(quantiles: np.ndarray, wanted: np.ndarray) -> float:
-    """Equation 10 of Dabney et al. 2018, term by term."""
-    total = 0.0
-    for i, quantile in enumerate(quantiles):
-        level = (2 * i + 1) / (2 * len(quantiles))
-        for sample in wanted:
-            error = sample - quantile
-            huber = 0.5 * error**2 if abs(error) <= KAPPA else KAPPA * (abs(error) - 0.5 * KAPPA)
-            total += abs(level - (error < 0)) * huber / KAPPA / len(wanted)
-    return total
-
-
-def test_the_quantile_loss_is_that_of_its_paper_and_the_td_error_that_of_the_means() -> None:
-    rng = np.random.default_rng(0)
-    online, copy = rng.normal(size=(2, 4, 2, 3)).astype(np.float32)
-    weight = jnp.array([1.0, 0.5, 0.25])
-    loss, parts = jax.jit(dqn_loss, static_argnums=4)(online, copy, batch(), weight, table_network())
-    wanted = np.asarray(TARGETS(online, copy, batch(), table_network()))
-    taken = np.stack([online[0, :, 1], online[1, :, 0], online[3, :, 2]])
-    losses = [plain_quantile_loss(*pair) for pair in zip(taken, wanted, strict=True)]
-    assert float(loss) == pytest.approx(np.dot(weight, losses) / 3, rel=1e-5)
-    np.testing.assert_allclose(parts.error, wanted.mean(axis=1) - taken.mean(axis=1), rtol=1e-4, atol=1e-6)
-
-
-def test_the_quantile_loss_is_least_at_the_quantiles_of_the_samples() -> None:
-    """Levels 0.1 to 0.9 of returns that are -1 (40 %), 0 (20 %) and 1 (40 %)."""
-    samples = jnp.array([-1.0, -1.0, 0.0, 1.0, 1.0])
-    step = jax.jit(lambda q: q - 0.02 * jax.grad(quantile_huber_loss)(q, samples))
-    quantiles = jnp.zeros(5)
-    for _ in range(600):
-        quantiles = step(quantiles)
-    np.testing.assert_allclose(quantiles, [-1.0, -1.0, 0.0, 1.0, 1.0], atol=0.1)
-
-
-@pytest.mark.parametrize("options", [None, np.ones((9, 4), np.float32)], ids=["torso", "options"])
-def test_quantile_heads_have_quantiles_of_every_action(options: np.ndarray | None) -> None:
-    heads = QHeads(9, quantiles=5)
-    (advantage, value), _ = heads.init_with_output(jax.random.key(0), jnp.ones(8), options)
-    assert advantage.shape == (5, 9) and value.shape == (5,)
-    whole = combine(advantage, value, jnp.arange(9) != 3)
-    np.testing.assert_allclose(np.delete(whole, 3, axis=1).mean(axis=1), value, rtol=1e-4, atol=1e-6)
-
-
-def test_a_network_plays_by_the_means_of_the_quantiles_that_it_learns() -> None:
-    algorithm = q_learning(quantiles=5)
-    params, board, mask = algorithm.network.init(jax.random.key(0)), np.ones((9, 2), bool), np.arange(9) != 3
-    _, q, value = jax.jit(algorithm.network.evaluate)(params, (), board, mask)
-    _, whole, _ = jax.jit(algorithm.whole_network.evaluate)(params, (), board, mask)
-    assert q.shape == (9,) and q[3] == distributions.MASK_FILL and value == np.max(q)
-    assert whole.shape == (5, 9) and len(np.unique(whole[:, 0])) == 5
-    np.testing.assert_allclose(np.delete(whole, 3, axis=1).mean(axis=0), np.delete(q, 3), rtol=1e-4, atol=1e-6)
 
 
 def test_importance_weights_by_hand() -> None:
