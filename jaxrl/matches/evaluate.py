@@ -24,6 +24,7 @@ from jaxrl.matches.deals import (
     DuplicateDeals,
     Samples,
     samples_of,
+    search_options,
     seats_held,
 )
 from jaxrl.matches.match import SeatedPlayer
@@ -85,7 +86,7 @@ class Matchup:
             deals=deals,
             lanes=lanes,
             max_steps=max_steps,
-            search=whole,
+            options=search_options((candidate, *self.opponents)),
             surprise=surprise,
             devices=devices,
         )

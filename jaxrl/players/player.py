@@ -63,6 +63,7 @@ class Player:
       odds: the probabilities of its actions, for people; None if it has none.
       value: its value estimate; None if it has none.
       discount: of those values, for each decision of the seat.
+      searches: whether it plays simulated games: XLA cannot compile every search with all optimisations.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Player:
     odds: Odds | None = None
     value: Value | None = None
     discount: float = 1.0
+    searches: bool = False
 
     def named(self, name: str, params: PyTree) -> Player:
         """The same program as another player."""

@@ -16,6 +16,7 @@ from examples.nim import Nim
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.games import GameForms, compare
+from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
@@ -110,6 +111,24 @@ def test_a_decision_does_not_depend_on_the_others_of_its_batch(tricks):
 
 
 NIM = ["env.id=examples.nim:Nim", "run.cache_dir=''"]
+
+
+def test_games_with_one_are_compiled_without_what_xla_cannot_compile_searches_with(monkeypatch):
+    """Also where it keeps nothing in mind between its moves. XLA aborts the process otherwise."""
+    env, searcher, asked = SkullKing(), reference_searcher(SkullKing(), 8), []
+    assert searcher.observe is None and searcher.searches and not bot_player(env, "hard").searches
+
+    def found(*args, options=None, **settings):
+        asked.append(options)
+        return lambda *call: None
+
+    monkeypatch.setattr("jaxrl.matches.evaluate.DuplicateDeals", found)
+    monkeypatch.setattr("jaxrl.matches.tournaments.tournament.DuplicateDeals", found)
+    hard, older = bot_player(env, "hard"), {"xla_cpu_use_fusion_emitters": False}
+    for players in ((searcher, hard), (hard, searcher), (hard, hard)):
+        Matchup(env, players[0], [players[1]], deals=2, seed=0)
+        Tournament(env, players, deals=2)
+    assert asked == [older] * 4 + [None] * 2
 
 
 def test_in_a_tournament_it_beats_random_play_and_is_a_match_for_the_best():
