@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib.util
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxrl.config import Config
 from jaxrl.runs.config import device_count
@@ -136,19 +135,6 @@ def plain_options() -> dict[str, str]:
     XLA's CPU backend aborts the process while compiling some searches with multi-output fusion.
     """
     return {"xla_backend_extra_options": ""} if on_cpu() else {}
-
-
-@functools.cache
-def older_emitters() -> dict[str, Any]:
-    """Options of one program that XLA's older emitters compile, on a CPU; `plain_options` where XLA has none."""
-    import jax  # here, because others of this module come before its import
-
-    options = {"xla_cpu_use_fusion_emitters": False} if on_cpu() else {}
-    try:
-        jax.jit(lambda: 0, compiler_options=options).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return plain_options()
-    return options
 
 
 def quick_options() -> dict[str, str | bool]:

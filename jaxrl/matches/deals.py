@@ -8,8 +8,8 @@ Shape letters: D deals, P seats, n sides (and rotations of the candidate through
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import chex
 import jax
@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxrl import xla
 from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
-from jaxrl.players.player import MAX_STEPS, Player
+from jaxrl.players.player import MAX_STEPS
 from jaxrl.runs import distributed
 from jaxrl_envs.contract.env import Env, Key, PyTree
 from jaxrl_envs.contract.sides import of_sides
@@ -42,16 +42,6 @@ def seats_held(env: Env) -> tuple[int, int]:
     return max(sizes), max(1, env.num_players - min(sizes))
 
 
-def search_options(players: Iterable[Player]) -> dict[str, Any] | None:
-    """The options to compile games of these players with, on a CPU: XLA aborts the process while compiling some
-    searches with all of its optimisations. Searches that keep a belief do without the game's own options, others,
-    which would be several times slower so, with XLA's older emitters."""
-    players = list(players)
-    if any(player.observe is not None for player in players):
-        return xla.plain_options()
-    return xla.older_emitters() if any(player.searches for player in players) else None
-
-
 class DuplicateDeals:
     """Plays D deals, each once in every rotation of the sides.
 
@@ -66,7 +56,7 @@ class DuplicateDeals:
         deals: int,
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
-        options: dict[str, Any] | None = None,
+        plain: bool = False,
         surprise: bool = False,
         devices: Sequence[jax.Device] = (),
     ):
@@ -78,7 +68,7 @@ class DuplicateDeals:
           deals: D.
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
-          options: `search_options` of the players.
+          plain: whether to compile with `xla.plain_options`: where a player has an `observe`, or asks for it.
           surprise: see `play_match`.
           devices: that it runs on, if not on all.
 
@@ -94,7 +84,7 @@ class DuplicateDeals:
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
         self.portion = -(-deals // (portions * len(devices))) * len(devices)
-        self.compiled = jax.jit(self._sharded(), compiler_options=options)
+        self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if plain else None)
 
     def placed(self, tree: PyTree) -> PyTree:
         """A copy on every device: parameters may come from a training on fewer (or more) devices."""

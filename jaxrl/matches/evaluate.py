@@ -24,7 +24,6 @@ from jaxrl.matches.deals import (
     DuplicateDeals,
     Samples,
     samples_of,
-    search_options,
     seats_held,
 )
 from jaxrl.matches.match import SeatedPlayer
@@ -86,7 +85,7 @@ class Matchup:
             deals=deals,
             lanes=lanes,
             max_steps=max_steps,
-            options=search_options((candidate, *self.opponents)),
+            plain=whole or any(player.plain for player in (candidate, *self.opponents)),
             surprise=surprise,
             devices=devices,
         )

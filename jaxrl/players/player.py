@@ -63,7 +63,7 @@ class Player:
       odds: the probabilities of its actions, for people; None if it has none.
       value: its value estimate; None if it has none.
       discount: of those values, for each decision of the seat.
-      searches: whether it plays simulated games: XLA cannot compile every search with all optimisations.
+      plain: whether its games are compiled with `xla.plain_options`, because XLA aborts the process otherwise.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Player:
     odds: Odds | None = None
     value: Value | None = None
     discount: float = 1.0
-    searches: bool = False
+    plain: bool = False
 
     def named(self, name: str, params: PyTree) -> Player:
         """The same program as another player."""

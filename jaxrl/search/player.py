@@ -33,8 +33,7 @@ class Search:
         """The search as a player with parameters `SearchParams`; its memory is its belief."""
         remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
         follows = remembers or self.settings.objective == "wins"
-        observe = self.belief.update if follows else None
-        return Player(name, self.act, params, init=self.belief.init, observe=observe, searches=True)
+        return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update if follows else None)
 
     def act(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> tuple[jax.Array, BeliefMemory]:
         """The searched action, i32[]; the lowest legal one where another seat is asked."""

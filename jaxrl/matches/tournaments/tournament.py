@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.matches.deals import CANDIDATE, LANES, OTHER, DuplicateDeals, search_options, seats_held
+from jaxrl.matches.deals import CANDIDATE, LANES, OTHER, DuplicateDeals, seats_held
 from jaxrl.matches.match import SeatedPlayer
 from jaxrl.matches.outcomes import outcomes_of
 from jaxrl.matches.remote import RemoteDeals, is_remote
@@ -69,7 +69,8 @@ class Tournament:
         self._base = jax.random.fold_in(jax.random.key(seed), TOURNAMENT_DEALS)
         whole = any(player.observe is not None for player in players)
         self._remote = RemoteDeals(env, deals=deals) if is_remote(env) and not whole else None
-        self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, options=search_options(players))
+        plain = whole or any(player.plain for player in players)
+        self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, plain=plain)
         both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(players))
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
