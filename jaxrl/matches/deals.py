@@ -68,7 +68,7 @@ class DuplicateDeals:
           deals: D.
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
-          plain: whether to compile with `xla.plain_options`: where a player has an `observe`, or asks for it.
+          plain: whether to compile with `xla.plain_options`, see `Player`.
           surprise: see `play_match`.
           devices: that it runs on, if not on all.
 

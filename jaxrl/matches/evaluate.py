@@ -85,7 +85,7 @@ class Matchup:
             deals=deals,
             lanes=lanes,
             max_steps=max_steps,
-            plain=whole or any(player.plain for player in (candidate, *self.opponents)),
+            plain=any(player.plain for player in (candidate, *self.opponents)),
             surprise=surprise,
             devices=devices,
         )

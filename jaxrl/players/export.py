@@ -221,7 +221,7 @@ def read_parameters(path: str | os.PathLike) -> PolicyParameters:
 def policy_config(path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
     """The configuration of a policy file: nothing that it names is made, and jax is not started. Arguments and errors
     as of `load_policy`."""
-    return configs.trained(_without_places(_content_of(path)["config"]), os.fspath(path), overrides, allow)
+    return _config_in(_content_of(path), path, allow, overrides)
 
 
 def policy_game(path: str | os.PathLike) -> tuple[Config, Env]:
@@ -234,7 +234,7 @@ def _read(
 ) -> tuple[dict[str, Any], Config, Env]:
     """The content of a policy file, its configuration and its game."""
     content = _content_of(path)
-    config = configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
+    config = _config_in(content, path, allow, overrides)
     env = make_games(config).evaluation if overrides else make_evaluation_env(config)  # overrides may not fit
     if env.version != content["env_version"]:
         raise UserError(
@@ -242,6 +242,13 @@ def _read(
             f"this is version {env.version}: train again or install the older one."
         )
     return content, config, env
+
+
+def _config_in(
+    content: dict[str, Any], path: str | os.PathLike, allow: Collection[str], overrides: Sequence[str]
+) -> Config:
+    """The configuration in the content of a policy file."""
+    return configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
 
 
 def _content_of(path: str | os.PathLike) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Player:
       odds: the probabilities of its actions, for people; None if it has none.
       value: its value estimate; None if it has none.
       discount: of those values, for each decision of the seat.
-      plain: whether its games are compiled with `xla.plain_options`, because XLA aborts the process otherwise.
+      plain: whether its games are compiled with `xla.plain_options`: XLA aborts the process on some searches otherwise.
     """
 
     name: str

@@ -29,11 +29,18 @@ class Search:
     belief: Belief
     guide: Guide
 
-    def player(self, name: str = "search", params: PyTree = None) -> Player:
-        """The search as a player with parameters `SearchParams`; its memory is its belief."""
+    def player(self, name: str = "search", params: PyTree = None, *, plain: bool = False) -> Player:
+        """The search as a player with parameters `SearchParams`; its memory is its belief.
+
+        Args:
+          name: for tables.
+          params: of the policies.
+          plain: see `Player`; a search that follows the game is always compiled so.
+        """
         remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
         follows = remembers or self.settings.objective == "wins"
-        return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update if follows else None)
+        observe = self.belief.update if follows else None
+        return Player(name, self.act, params, init=self.belief.init, observe=observe, plain=plain or follows)
 
     def act(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> tuple[jax.Array, BeliefMemory]:
         """The searched action, i32[]; the lowest legal one where another seat is asked."""

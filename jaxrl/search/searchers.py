@@ -8,8 +8,6 @@ drawn uniformly at every move.
 
 from __future__ import annotations
 
-import dataclasses
-
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import worlds_of
 from jaxrl.search.player import has_standing, make_search
@@ -35,7 +33,7 @@ def reference_searcher(env: Env, worlds: int) -> Player:
         batch=BATCH,
     )
     search = make_search(env, settings, own=named_policy(env, env.reference_bot), guide=no_guide)
-    return dataclasses.replace(search.player(f"searcher-{worlds}", SearchParams(own=None)), plain=True)
+    return search.player(f"searcher-{worlds}", SearchParams(own=None), plain=True)
 
 
 def scripted_player(env: Env, name: str) -> Player:

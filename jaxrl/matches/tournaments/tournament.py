@@ -69,7 +69,7 @@ class Tournament:
         self._base = jax.random.fold_in(jax.random.key(seed), TOURNAMENT_DEALS)
         whole = any(player.observe is not None for player in players)
         self._remote = RemoteDeals(env, deals=deals) if is_remote(env) and not whole else None
-        plain = whole or any(player.plain for player in players)
+        plain = any(player.plain for player in players)
         self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, plain=plain)
         both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(players))
