@@ -96,8 +96,8 @@ def _policy(folder: Path) -> Kind:
 
     def read(path: Path) -> Any:
         policy = load_policy(path, ["tests.support.games"])
-        assert policy.name.isprintable() and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy._params))
-        return policy.name, policy.update, [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(policy._params)]
+        assert policy.name.isprintable() and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy.params))
+        return policy.name, policy.update, [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(policy.params)]
 
     def write(content: Any) -> bytes:
         body = serialization.msgpack_serialize(content)

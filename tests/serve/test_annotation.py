@@ -174,7 +174,7 @@ def ask(client, id, what):
 
 def test_a_battle_is_judged_by_the_zoo(client):
     opened = open_game(client, BATTLE)
-    assert ask(client, opened["id"], "judges") == (200, {"judges": ["zoo:battle"], "why": ""})
+    assert ask(client, opened["id"], "judges") == (200, {"judges": ["zoo:battle", "zoo:battle_anywhere"], "why": ""})
     status, told = ask(client, opened["id"], f"judged?by={quote('zoo:battle')}")
     head = part(client, opened["id"], "head")[1]
     assert status == 200 and told["by"] == "zoo:battle" and len(told["values"]) == head["frames"]
