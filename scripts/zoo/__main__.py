@@ -34,7 +34,7 @@ from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import board
 
 RECIPES = {  # what `jaxrl train` is told
-    "skull_king": "--config skull_king_cpu",
+    "skull_king": "--config skull_king_cpu run.devices=1 train.total_steps=240_000_000 train.evaluate_every=500",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "battle_anywhere": "--config battle_anywhere train.from_run=runs/zoo_battle_anywhere_shown",
@@ -151,7 +151,7 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
         "seconds": round(timed[-1]["time/time_elapsed"], 1),
-        "hardware": f"{facts['cpu']}, {facts['cores']} cores, {facts['backend']}, jax {facts['jax']}",
+        "hardware": f"{facts['cpu']}, {facts['cores']} core{'s' * (facts['cores'] > 1)}, {facts['backend']}, jax {facts['jax']}",
         "algorithm": run.config.train.algorithm,
         "network": network.kind,
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(run.params[0])),
