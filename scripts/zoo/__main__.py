@@ -146,12 +146,13 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
     rows = [json.loads(line) for line in found.metrics_file.read_text(encoding="utf-8").splitlines()]
     timed = [row for row in rows if "time/time_elapsed" in row and row["update"] <= run.update]
     facts = hardware.describe()
+    cores = "1 core" if facts["cores"] == 1 else f"{facts['cores']} cores"
     network = run.config.network
     return {
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
         "seconds": round(timed[-1]["time/time_elapsed"], 1),
-        "hardware": f"{facts['cpu']}, {facts['cores']} core{'s' * (facts['cores'] > 1)}, {facts['backend']}, jax {facts['jax']}",
+        "hardware": f"{facts['cpu']}, {cores}, {facts['backend']}, jax {facts['jax']}",
         "algorithm": run.config.train.algorithm,
         "network": network.kind,
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(run.params[0])),
