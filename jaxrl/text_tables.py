@@ -40,20 +40,26 @@ def milestone(found: Mapping[str, Any]) -> str:
     )
 
 
+def cores(facts: dict[str, Any]) -> str:
+    """{"cores": 2, ...} -> "2 cores"."""
+    number = facts.get("cores")
+    return "1 core" if number == 1 else f"{number} cores"
+
+
 def machine(facts: dict[str, Any]) -> str:
     """Describes the hardware in a line or two."""
     known = [
         facts.get("cpu"),
         facts.get("vectors"),
-        f"{facts.get('cores')} cores",
+        cores(facts),
         f"{facts.get('memory_gib')} GiB",
         f"device: {facts['devices']} x {facts['device_kind']}" if "device_kind" in facts else None,
         f"jax {facts.get('jax')}",
         f"Python {facts.get('python')}",
     ]
     line = " · ".join(str(part) for part in known if part)
-    load, cores = facts.get("load_average"), facts.get("cores") or 1
-    if load is not None and load > cores:
+    load = facts.get("load_average")
+    if load is not None and load > (facts.get("cores") or 1):
         line += (
             f"\nThe machine is busy (load average {load}): absolute figures are too low, ratios of one run still hold."
         )

@@ -24,7 +24,7 @@ from jaxrl.diagnose.timing import safe_ratio
 from jaxrl.games import deployment, make_games
 from jaxrl.matches.tables import align
 from jaxrl.runs.directory import find_run, stage_number
-from jaxrl.text_tables import flat, machine, table
+from jaxrl.text_tables import cores, flat, machine, table
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files
@@ -214,7 +214,7 @@ def describe(report: dict[str, Any]) -> str:
     """A report as text."""
     facts, cache, busy = report["hardware"], report["cache"], report["utilisation"]
     lines = [
-        f"{facts['cpu']}, {facts['cores']} cores, load {facts['load_average']}; "
+        f"{facts['cpu']}, {cores(facts)}, load {facts['load_average']}; "
         f"{facts.get('devices', 0)} x {facts.get('device_kind', '?')}; jax {facts['jax']}",
         f"game {report['config']['env']['id']}; environment takes {100 * report['environment']['share']:.1f} % "
         "of the training time",

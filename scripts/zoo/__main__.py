@@ -29,6 +29,7 @@ from jaxrl.players.export import load_policy, save_policy
 from jaxrl.players.player import bot_player
 from jaxrl.players.policy_agreement import count_equal_choices
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
+from jaxrl.text_tables import cores
 from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import board
@@ -146,13 +147,12 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
     rows = [json.loads(line) for line in found.metrics_file.read_text(encoding="utf-8").splitlines()]
     timed = [row for row in rows if "time/time_elapsed" in row and row["update"] <= run.update]
     facts = hardware.describe()
-    cores = "1 core" if facts["cores"] == 1 else f"{facts['cores']} cores"
     network = run.config.network
     return {
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
         "seconds": round(timed[-1]["time/time_elapsed"], 1),
-        "hardware": f"{facts['cpu']}, {cores}, {facts['backend']}, jax {facts['jax']}",
+        "hardware": f"{facts['cpu']}, {cores(facts)}, {facts['backend']}, jax {facts['jax']}",
         "algorithm": run.config.train.algorithm,
         "network": network.kind,
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(run.params[0])),
