@@ -48,7 +48,7 @@ class ActorThread(threading.Thread):
           UserError: the engines cannot be had.
         """
         super().__init__(name=f"actor {number}", daemon=True)
-        self.number, self._setup, self._pipeline, self._first = number, setup, pipeline, first
+        self.number, self._pipeline, self._first = number, pipeline, first
         self.pool = pool = setup.make_pool(number, ENGINE_SEED, setup.config.sebulba.groups)
         self._programs, self._timers, self._numbers = setup.programs, setup.timers, setup.numbers
         share, before = setup.share, setup.lanes_before
@@ -95,7 +95,7 @@ class ActorThread(threading.Thread):
                 self.pool.load(self._blobs, held, storage.whole[self.number], self._length)
             else:
                 storage.copy_questions(last, self._blocks)
-            acting, key = self._setup.place(self.number, published)
+            acting, key = published[self.number % len(published)]
             pool = acting.pool.replace(snapshots=None) if acting.pool is not None else None
             seatings = [self._programs.seating(key, np.int32(rollout), pool, ids) for ids in self._ids]
             self._deal_anew(storage, acting, seatings)

@@ -196,7 +196,7 @@ class Sebulba(Program):
         """Publishes the policy of a later rollout, waits for the rollout of this update and learns from it."""
         later = number + self.config.sebulba.lag
         now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
-        session.pipeline.publish(later, (now, state.key))
+        session.publish(later, now, state.key)
         storage = self._taken(session, number)
         acting = (*state.acting, now)
         state, found = self._learn(state, storage, acting[0], number)

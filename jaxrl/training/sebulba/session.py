@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxrl.runs.metrics import Metrics, measured
@@ -16,7 +17,7 @@ from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import Storage
-from jaxrl.training.state import TrainState
+from jaxrl.training.state import Acting, TrainState
 
 LOG = logging.getLogger("jaxrl")
 PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang take longer and are left behind
@@ -43,7 +44,7 @@ class Session:
         for storage in storages:
             storage.renew()
         self.pipeline = Pipeline(storages, setup.own_actors, first, config.timeout)
-        self._timers = setup.timers
+        self._setup, self._timers = setup, setup.timers
         self._threads: list[ActorThread] = []
         try:
             for number in range(setup.own_actors):
@@ -53,10 +54,14 @@ class Session:
             raise
         self.pipeline.watch(lambda: all(thread.is_alive() for thread in self._threads))
         for i, acting in enumerate(state.acting):
-            self.pipeline.publish(first + i, (acting, state.key))
+            self.publish(first + i, acting, state.key)
         for thread in self._threads:
             thread.start()
         LOG.debug("%d actors play on from update %d", setup.own_actors, first)
+
+    def publish(self, rollout: int, acting: Acting, key: jax.Array) -> None:
+        """Publishes the policy and the key for rollout `rollout`. Idempotent: later calls are ignored."""
+        self.pipeline.publish(rollout, self._setup.copies((acting, key)))
 
     def metrics(self) -> Callable[[int], Metrics]:
         """Starts measuring. Returns a function from the number of updates since then to their metrics."""

@@ -112,10 +112,14 @@ class HostSetup:
         number = self.lanes_before // self.share + actor
         return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
 
-    def place(self, actor: int, tree: Any) -> Any:
-        """A tree of replicated arrays on the device of an actor of this process."""
+    def copies(self, tree: Any) -> list[Any]:
+        """A tree of replicated arrays on each device of this process, for the actors, which take the devices in turn.
+
+        The learner's thread makes them: JAX takes a replicated array apart at its first use and keeps the parts, which
+        two threads cannot do at once.
+        """
         devices = self.mesh.local_devices
-        return tree if self.mesh.size == 1 else distributed.local(tree, devices[actor % len(devices)])
+        return [tree] if self.mesh.size == 1 else [distributed.local(tree, device) for device in devices]
 
 
 # ---- engines ------------------------------------------------------------------------------------------------------
