@@ -60,7 +60,7 @@ class Session:
         LOG.debug("%d actors play on from update %d", setup.own_actors, first)
 
     def publish(self, rollout: int, acting: Acting, key: jax.Array) -> None:
-        """Publishes the policy and the key for rollout `rollout`. Idempotent: later calls are ignored."""
+        """Publishes the policy and the key for rollout `rollout` on every device, see `Pipeline.publish`."""
         self.pipeline.publish(rollout, self._setup.copies((acting, key)))
 
     def metrics(self) -> Callable[[int], Metrics]:

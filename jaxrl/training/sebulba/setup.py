@@ -113,10 +113,10 @@ class HostSetup:
         return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
 
     def copies(self, tree: Any) -> list[Any]:
-        """A tree of replicated arrays on each device of this process, for the actors, which take the devices in turn.
+        """Copies a tree of replicated arrays to each device of this process; actor i uses copy i modulo their number.
 
-        The learner's thread makes them: JAX takes a replicated array apart at its first use and keeps the parts, which
-        two threads cannot do at once.
+        Only the learner's thread may call it: JAX splits a replicated array into its shards on first use and caches
+        them without a lock, so a second thread may see a part of them.
         """
         devices = self.mesh.local_devices
         return [tree] if self.mesh.size == 1 else [distributed.local(tree, device) for device in devices]
