@@ -45,7 +45,11 @@ LAUNCHERS = r"^(?:\.venv/bin/|srun |FORGE_HOME=\S+ )*(?=jaxrl )"  # what may sta
 COMMANDS = list(dict.fromkeys(re.sub(LAUNCHERS, "", line) for line in LINES if re.search(LAUNCHERS, line)))
 BENCHMARKS = [line for line in LINES if line.startswith(f"{benchmark.PROGRAM} ")]
 THEIRS = r"\bmy[_.\w]*\b|\bmy deck"  # files that a reader has and we have not
-RUNS = {"mine": "forge_clone", "CONFIG": "forge_clone"}  # what runs and configurations in examples are of
+RUNS = {  # what runs, configurations and policy files in examples are of
+    "mine": "forge_clone",
+    "CONFIG": "forge_clone",
+    "examples/policies/forge_tricks.jaxrl": "forge_tricks",
+}
 CHEAP = [  # and what their output holds; they need no run, no network and no other program
     (r"jaxrl config( \w+)?", "train"),
     (r"jaxrl config --env \w+", "env.options"),

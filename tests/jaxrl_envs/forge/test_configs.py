@@ -21,7 +21,7 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import TicTacToeGame
 
-NAMES = ("forge", "forge_aggro", "forge_clone", "forge_any")
+NAMES = ("forge", "forge_aggro", "forge_clone", "forge_tricks", "forge_any")
 
 
 def text_of(name: str) -> str:
@@ -46,7 +46,7 @@ def test_overrides_in_the_heads_are_understood():
     heads = [
         (name, line) for name in NAMES for line in text_of(name).splitlines() if line.startswith("#   jaxrl train")
     ]
-    assert len(heads) == 6
+    assert len(heads) == 7
     for name, line in heads:
         overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
         assert f"--config {name}" in line and configs.load(name, overrides)
