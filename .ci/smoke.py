@@ -71,7 +71,7 @@ def check_files(package: Path) -> None:
         ("../jaxrl_envs/skull_king/browser", "*.*", 6),
         ("../jaxrl_envs/battle/data", "**/*.yaml", 3),
         ("../jaxrl_envs/forge/daemon/src", "**/*.java", 20),
-        ("../jaxrl_envs/forge/decks", "*.dck", 7),
+        ("../jaxrl_envs/forge/decks", "*.dck", 10),
         (".", "**/*.so", 1),
         ("../jaxrl_envs", "**/*.so", 10),
     ):

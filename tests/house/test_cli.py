@@ -16,6 +16,7 @@ import pytest
 import jaxrl
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.config import presets
 from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training.launching import start
@@ -216,6 +217,12 @@ def test_the_shell_completes(line, words, tmp_path):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").touch()
     assert completions(line, tmp_path) == words
+
+
+def test_config_prints_every_preset_in_an_empty_folder(capsys):
+    for name in presets.shipped():
+        assert cli.main(["config", name]) == 0, name
+        assert "\nenv:\n" in capsys.readouterr().out, name
 
 
 def test_config_prints_what_train_would_use(capsys):
