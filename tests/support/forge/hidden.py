@@ -62,7 +62,8 @@ class Line:
         on the stack that is not there itself yet."""
         source, stack = self.fields.get("source", {}), {item["name"] for item in self.state.get("stack", [])}
         name = source.get("name", "")
-        return {source["card_id"]: name} if "card_id" in source and (name in stack or name.endswith(" Emblem")) else {}
+        emblem = name.endswith(" Emblem") or name.startswith("Emblem - ")  # by the version of Forge
+        return {source["card_id"]: name} if "card_id" in source and (name in stack or emblem) else {}
 
     def without(self, field: str) -> str:
         """The line in JSON without one of its fields."""
@@ -129,6 +130,7 @@ def leaks(conversation: Conversation) -> list[str]:
         shown = line.shown()
         known[seat].update(line.revealed)
         hidden = hand_around(lines, place, 1 - seat)
+        hidden = {card: hidden[card] for card in hidden.keys() - line.in_the_open.keys()}  # gone and back meanwhile
         offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
         for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - line.hand.keys() - offered:
             if line.asks:  # not a reveal

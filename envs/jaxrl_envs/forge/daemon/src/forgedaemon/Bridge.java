@@ -94,8 +94,8 @@ public final class Bridge {
             + "|complainCardsCantPlayWell|cheatShuffle|addKeywordCost");
     /** Parts of costs that leave no choice, or whose choices come as questions of their own. */
     private static final Set<String> FIXED_COSTS = Set.of("PartMana", "Tap", "Untap", "PayLife", "PayEnergy", "PayShards",
-            "AddMana", "Damage", "Draw", "Mill", "FlipCoin", "RollDice", "GainLife", "RevealChosenPlayer", "ChooseColor",
-            "ChooseCreatureType");
+            "AddMana", "Damage", "Draw", "Mill", "FlipCoin", "RollDice", "GainLife", "RevealChosenPlayer", "RevealChosen",
+            "ChooseColor", "ChooseCreatureType");
     /** Parts that any permanents of the payer pay. */
     private static final Set<String> OWN_COSTS = Set.of("Exert", "GainControl", "Return");
 

@@ -2,6 +2,7 @@
 package forgedaemon;
 
 import com.google.common.collect.Iterables;
+import com.google.common.collect.Lists;
 import forge.StaticData;
 import forge.card.ColorSet;
 import forge.card.ICardFace;
@@ -11,12 +12,17 @@ import forge.game.card.*;
 import forge.game.player.*;
 import forge.game.spellability.SpellAbility;
 import forge.game.zone.ZoneType;
+import java.lang.reflect.Method;
 import java.util.*;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /** Choices whose options are not simply those of the engine: discards, colours, types, and what is revealed. */
 record Choices(Seat seat) {
+    /** Whether what is put on a library goes there card by card, so that the last one ends on top; later versions alone know. */
+    private static final Method LAST_ON_TOP =
+            Reflect.hidden(PlayerController.class, "orderedMoveToTopOfLibrary", ZoneType.class, SpellAbility.class);
+
     /** One card of each kind. */
     CardCollection ofEachKind(Map<String, CardCollection> valid, SpellAbility source, String title, boolean optional) {
         CardCollection result = new CardCollection();
@@ -55,8 +61,17 @@ record Choices(Seat seat) {
     CardCollectionView order(CardCollectionView cards, ZoneType zone, SpellAbility source, Supplier<CardCollectionView> ai) {
         boolean matters = zone != ZoneType.Exile && (zone != ZoneType.Graveyard || seat.table.orderedGraveyards);
         String message = "Order of the cards" + (zone == ZoneType.Library ? ", the first on top" : "");
-        return cards.size() < 2 || !matters ? seat.think(ai)
-                : new CardCollection(seat.questions.order(source, message, cards, seat.questions.things(), ai));
+        if (cards.size() < 2 || !matters) {
+            return seat.think(ai);
+        }
+        boolean last = LAST_ON_TOP != null && (Boolean) Reflect.call(LAST_ON_TOP, seat, zone, source);
+        CardCollection ordered = new CardCollection(seat.questions.order(source, message, cards, seat.questions.things(),
+                () -> last ? reversed(ai.get()) : ai.get()));
+        return last ? reversed(ordered) : ordered;
+    }
+
+    private static CardCollection reversed(CardCollectionView cards) {
+        return new CardCollection(Lists.reverse(new CardCollection(cards)));
     }
 
     /** The names in a pile; a pile that lies face down is only counted. */
@@ -157,6 +172,11 @@ record Choices(Seat seat) {
         }
     }
 
+    /** A player, or the one whom a view shows. */
+    static Player player(Game game, Object player) {
+        return player instanceof PlayerView view ? game.getPlayer(view) : (Player) player;
+    }
+
     /** Cards or their views, of a player or its view: the engine has both. */
     void reveal(Iterable<?> things, Object zone, Object owner, String prefix) {
         Game game = seat.getGame();
@@ -170,7 +190,7 @@ record Choices(Seat seat) {
         if (seat.thinks() || cards.isEmpty()) {
             return;
         }
-        Player player = owner instanceof PlayerView view ? game.getPlayer(view) : (Player) owner;
+        Player player = player(game, owner);
         seat.questions.showing(cards, () -> {
             seat.table.tell(seat, "reveal", json -> json.put("owner", seat.table.seatOf(player))
                     .put("zone", zone instanceof Collection<?> zones ? Answers.join(zones) : String.valueOf(zone))

@@ -3,6 +3,7 @@ package forgedaemon;
 
 import com.google.common.collect.Iterables;
 import com.google.common.collect.Lists;
+import com.google.common.collect.Multiset;
 import forge.ai.AiCostDecision;
 import forge.game.GameEntityCounterTable;
 import forge.game.card.*;
@@ -18,6 +19,8 @@ import java.util.function.Supplier;
 /** With which cards a seat pays the parts of a cost; what is not overridden here leaves no choice, or Bridge counts it. */
 class Costs extends AiCostDecision {
     private static final Method SACRIFICE = Reflect.method(Card.class, "canBeSacrificedBy", 2, 1);
+    private static final Method CREWS = Reflect.method(SpellAbility.class, "isCrew", 0);
+    private static final Method TOTAL_POWER = Reflect.method(CardLists.class, "getTotalPower", 3, 2);
 
     final Seat seat;
     private final SpellAbility ability;
@@ -47,8 +50,8 @@ class Costs extends AiCostDecision {
         return anyone ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner()) : choose(cost, options, ai);
     }
 
-    private CardCollectionView from(boolean anyone, ZoneType zone) {
-        return anyone ? player.getGame().getCardsIn(zone) : player.getCardsIn(zone);
+    private CardCollectionView from(boolean anyone, Iterable<ZoneType> zones) {
+        return anyone ? player.getGame().getCardsIn(zones) : player.getCardsIn(zones);
     }
 
     /** Permanents of the seat: for parts whose visits Bridge writes. */
@@ -111,14 +114,15 @@ class Costs extends AiCostDecision {
         return choose(cost, valid(hand, type), () -> super.visit(cost));
     }
 
-    /** Whether the cards must be of one player; later a number that is 0 then. */
-    private static boolean sameZone(CostExile cost) {
+    /** 0: the cards must be of one player, 1: of the payer, -1: of any players; earlier true for the first, false for the second. */
+    private static int whose(CostExile cost) {
         Field same = Reflect.field(CostExile.class, "sameZone");
-        return same != null ? (Boolean) Reflect.get(same, cost)
-                : Integer.valueOf(0).equals(Reflect.get(Reflect.field(CostExile.class, "zoneRestriction"), cost));
+        return same == null ? (Integer) Reflect.get(Reflect.field(CostExile.class, "zoneRestriction"), cost)
+                : (Boolean) Reflect.get(same, cost) ? 0 : 1;
     }
 
     @Override
+    @SuppressWarnings("unchecked")
     public PaymentDecision visit(CostExile cost) {
         String type = cost.getType();
         if (cost.payCostFromSource() || type.equals("All") || String.valueOf(cost.getFrom()).contains("Library")) {
@@ -128,13 +132,15 @@ class Costs extends AiCostDecision {
             return seat.left("cost exile", () -> super.visit(cost)); // of later versions
         }
         boolean top = type.contains("FromTopGrave");
-        CardCollection options = valid(from(sameZone(cost), cost.getFrom()), type.replace("FromTopGrave", ""));
+        Object zones = cost.getFrom();
+        CardCollection options = valid(from(whose(cost) != 1, zones instanceof ZoneType zone ? List.of(zone)
+                : (Iterable<ZoneType>) zones), type.replace("FromTopGrave", ""));
         options.remove(ability.getHostCard());
         if (top) {
             List<Card> cards = Lists.reverse(options);
             return PaymentDecision.card(Iterables.limit(cards, cost.getAbilityAmount(ability)));
         }
-        return choose(cost, sameZone(cost), options, () -> super.visit(cost));
+        return choose(cost, whose(cost) == 0, options, () -> super.visit(cost));
     }
 
     @Override
@@ -155,7 +161,7 @@ class Costs extends AiCostDecision {
     @Override
     public PaymentDecision visit(CostPutCardToLib cost) {
         return cost.payCostFromSource() ? super.visit(cost) : choose(cost, cost.isSameZone(),
-                valid(from(cost.isSameZone(), cost.getFrom()), cost.getType()), () -> super.visit(cost));
+                valid(from(cost.isSameZone(), List.of(cost.getFrom())), cost.getType()), () -> super.visit(cost));
     }
 
     @Override
@@ -176,7 +182,15 @@ class Costs extends AiCostDecision {
         int count = cost.getAbilityAmount(ability);
         CardCollection options = CardLists.filter(valid(player.getCardsIn(cost.zone), cost.getType()),
                 card -> card.getCounters(cost.counter) >= count);
-        return options.isEmpty() ? null : PaymentDecision.card(some(cost, options, 1, 1, () -> super.visit(cost)).get(0), count);
+        if (options.isEmpty()) {
+            return null;
+        }
+        Card card = some(cost, options, 1, 1, () -> super.visit(cost)).get(0);
+        PaymentDecision paid = PaymentDecision.card(card, count);
+        GameEntityCounterTable table = new GameEntityCounterTable(); // where later versions look
+        table.put(null, card, cost.counter, count);
+        Reflect.set(Reflect.field(PaymentDecision.class, "counterTable"), paid, table);
+        return paid;
     }
 
     @Override
@@ -196,8 +210,11 @@ class Costs extends AiCostDecision {
         return table.isEmpty() ? null : PaymentDecision.counters(table);
     }
 
+    @SuppressWarnings("unchecked")
     private static List<CounterType> kinds(GameEntityCounterTable table, Card card, CounterType only) {
-        List<CounterType> kinds = new ArrayList<>(table.filterToRemove(card).keySet());
+        Object left = table.filterToRemove(card); // how many of each kind
+        List<CounterType> kinds = new ArrayList<>((Collection<CounterType>) (left instanceof Map<?, ?> map ? map.keySet()
+                : ((Multiset<?>) left).elementSet()));
         kinds.removeIf(kind -> only != null && !only.equals(kind));
         kinds.sort(Comparator.comparing(String::valueOf));
         return kinds;
@@ -225,7 +242,7 @@ class Costs extends AiCostDecision {
         CardCollection options = CardLists.filter(valid(player.getCardsIn(ZoneType.Battlefield),
                 type.replace(".sharesCreatureTypeWith", "").replace("+withTotalPowerGE" + power, "")),
                 card -> card.isUntapped() && (cost.canTapSource || card != ability.getHostCard())
-                && !(ability.hasParam("Crew") && card.hasKeyword("CARDNAME can't crew Vehicles.")));
+                && !(crews() && card.hasKeyword("CARDNAME can't crew Vehicles.")));
         if (kin) {
             return matching(cost, options, Card::sharesCreatureTypeWith);
         }
@@ -234,14 +251,21 @@ class Costs extends AiCostDecision {
 
     /** Any number of creatures; too little power is made up for with the next ones. */
     private PaymentDecision crew(CostTapType cost, CardCollection options, int power) {
-        boolean crew = ability.hasParam("Crew");
         CardCollection chosen = some(cost, options, 1, options.size(), () -> super.visit(cost));
         for (Card card : options) {
-            if (CardLists.getTotalPower(chosen, true, crew) < power) {
+            if (power(chosen) < power) {
                 chosen.add(card);
             }
         }
-        return CardLists.getTotalPower(chosen, true, crew) < power ? null : PaymentDecision.card(chosen);
+        return power(chosen) < power ? null : PaymentDecision.card(chosen);
+    }
+
+    private boolean crews() {
+        return CREWS == null ? ability.hasParam("Crew") : (Boolean) Reflect.call(CREWS, ability);
+    }
+
+    private int power(CardCollection cards) {
+        return (Integer) Reflect.fit(TOTAL_POWER, null, cards, true, crews(), ability);
     }
 
     @Override

@@ -2,9 +2,12 @@
 package forgedaemon;
 
 import com.google.common.eventbus.Subscribe;
+import forge.game.IIdentifiable;
 import forge.game.card.Card;
+import forge.game.card.CardView;
 import forge.game.event.GameEventCardChangeZone;
 import forge.game.event.GameEventShuffle;
+import forge.game.player.Player;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;
@@ -102,9 +105,10 @@ final class Knowledge {
 
     @Subscribe
     public void moved(GameEventCardChangeZone event) {
-        int id = event.card.getId();
-        Zone from = event.from;
-        Zone to = event.to;
+        Object moved = Reflect.part(event, "card");
+        int id = ((IIdentifiable) moved).getId();
+        Zone from = zone(Reflect.part(event, "from"));
+        Zone to = zone(Reflect.part(event, "to"));
         Known before = cards.remove(id);
         boolean follows = watched.contains(id) && during == resolving();
         Card card = to == null || secret(to) ? null : at(to, id);
@@ -115,7 +119,7 @@ final class Knowledge {
         if (secret(from) && !follows) {
             leftUnseen(from, to);
         }
-        if (secret(to) && (secret(from) ? follows || before != null && before.placed && from != to : wasOpen(event.card, from))) {
+        if (secret(to) && (secret(from) ? follows || before != null && before.placed && from != to : wasOpen(moved, from))) {
             keep(id, to, follows || !secret(from) ? null : resolving());
         }
     }
@@ -129,8 +133,20 @@ final class Knowledge {
         }
     }
 
-    private boolean wasOpen(Card card, Zone from) {
-        return is(from, ZoneType.Hand) || !card.isFaceDown() || seat.sees(card.getController());
+    private boolean wasOpen(Object moved, Zone from) {
+        return is(from, ZoneType.Hand)
+                || (moved instanceof CardView view ? !view.isFaceDown() || seat.sees(Choices.player(seat.getGame(), view.getController()))
+                : !((Card) moved).isFaceDown() || seat.sees(((Card) moved).getController()));
+    }
+
+    /** Of an event, which later has a view of the zone; the stack, for any that is nobody's. */
+    private Zone zone(Object told) {
+        if (told == null || told instanceof Zone) {
+            return (Zone) told;
+        }
+        Player owner = Choices.player(seat.getGame(), Reflect.part(told, "player"));
+        Zone found = owner == null ? null : owner.getZone((ZoneType) Reflect.part(told, "zoneType"));
+        return found == null ? seat.getGame().getStackZone() : found;
     }
 
     private void keep(int id, Zone to, Object drawn) {
@@ -147,7 +163,7 @@ final class Knowledge {
 
     @Subscribe
     public void shuffled(GameEventShuffle event) {
-        forget(event.player.getZone(ZoneType.Library));
+        forget(Choices.player(seat.getGame(), Reflect.part(event, "player")).getZone(ZoneType.Library));
     }
 
     /** All cards of a zone; and of a hand those that may have been chosen from the library by the same effect, not drawn. */

@@ -25,6 +25,8 @@ final class Moves {
     private static final Method WILL_PAY = Reflect.method(ComputerUtilCost.class, "willPayUnlessCost", 5);
     private static final Method X_CAN_BE_0 = Reflect.method(CostPartMana.class, "canXbe0", 0);
     private static final Method LEAST_X = Reflect.method(CostPartMana.class, "getXMin", 0);
+    /** For candidates: whether they are targeted, which later goes without saying; then the same place asks for players alone. */
+    private static final boolean TARGETED = Reflect.method(TargetRestrictions.class, "getAllCandidates", 3) != null;
     static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
     private static final int MOST_X = 60;
 
@@ -110,7 +112,7 @@ final class Moves {
         TargetRestrictions restrictions = ability.getTargetRestrictions();
         boolean stack = restrictions.getZone().contains(ZoneType.Stack);
         List<GameObject> result = new ArrayList<>();
-        for (GameObject candidate : restrictions.getAllCandidates(ability, true)) {
+        for (GameObject candidate : restrictions.getAllCandidates(ability, TARGETED)) {
             if (!ability.getTargets().contains(candidate)
                     && !(stack && candidate instanceof Card card && card.isInZone(ZoneType.Stack))) {
                 result.add(candidate);

@@ -11,11 +11,14 @@ import forge.game.keyword.Keyword;
 import forge.game.spellability.SpellAbility;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
+import java.lang.reflect.Method;
 import java.util.*;
 import java.util.function.Supplier;
 
 /** Pays costs: the seat is asked for all but the sources of mana, which Forge's AI takes. */
 final class Paying {
+    private static final Method HELPING = Reflect.method(ComputerUtilMana.class, "getConvokeOrImproviseFromList", 3, 4);
+
     /** One payment: what was chosen so far. What was not yet is null or absent: a trial takes all that there is for it. */
     private static final class Payment {
         final SpellAbility ability;
@@ -160,7 +163,10 @@ final class Paying {
     }
 
     /** Forge takes the cards off the list. */
+    @SuppressWarnings("unchecked")
     private static Map<Card, ManaCostShard> symbols(ManaCost cost, CardCollection cards, boolean improvise) {
-        return new LinkedHashMap<>(ComputerUtilMana.getConvokeOrImproviseFromList(cost, new CardCollection(cards), improvise));
+        Map<Card, ManaCostShard> taps = (Map<Card, ManaCostShard>) Reflect.fit(HELPING, null, cost, new CardCollection(cards),
+                improvise, !improvise); // later with artifacts, with creatures
+        return new LinkedHashMap<>(taps);
     }
 }

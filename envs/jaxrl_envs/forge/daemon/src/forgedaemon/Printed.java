@@ -22,6 +22,9 @@ import java.util.*;
 final class Printed {
     private static final Map<Object, Printed> KNOWN = new HashMap<>();
     private static final Set<String> OTHERS = Set.of("LeftSplit", "RightSplit", "Adventure", "Secondary", "Modal");
+    /** The other face of a modal card; later that of any card with two faces. */
+    private static final CardStateName MODAL = Arrays.stream(CardStateName.values())
+            .filter(each -> Set.of("Modal", "Backside").contains(each.name())).findFirst().orElseThrow();
 
     /** An ability: where its parts begin, and how it is recognised on another copy of the card. */
     private record Root(int at, String kind, ApiType api, Map<String, String> script) {}
@@ -91,8 +94,8 @@ final class Printed {
         face.getNonManaAbilities().forEach(result::add);
         face.getManaAbilities().forEach(result::add);
         Card card = face.getCard();
-        if (face.getStateName() == CardStateName.Original && card.hasState(CardStateName.Modal)) {
-            card.getState(CardStateName.Modal).getNonManaAbilities().forEach(ability -> {
+        if (face.getStateName() == CardStateName.Original && card.isModal() && card.hasState(MODAL)) {
+            card.getState(MODAL).getNonManaAbilities().forEach(ability -> {
                 if (ability.isSpell()) {
                     result.add(ability);
                 }

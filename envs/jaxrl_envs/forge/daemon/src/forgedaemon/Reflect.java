@@ -44,6 +44,23 @@ final class Reflect {
         return null;
     }
 
+    /** A method that is not public; null where this version does not have it. */
+    static Method hidden(Class<?> owner, String name, Class<?>... parameters) {
+        try {
+            Method method = owner.getDeclaredMethod(name, parameters);
+            method.setAccessible(true);
+            return method;
+        } catch (NoSuchMethodException absent) {
+            return null;
+        }
+    }
+
+    /** A public field, or a component of what has become a record. */
+    static Object part(Object whole, String name) {
+        Method method = method(whole.getClass(), name, 0);
+        return method != null ? call(method, whole) : get(field(whole.getClass(), name), whole);
+    }
+
     /** Calls a method whose parameters differ between versions: each gets the first argument left that fits it, or null. */
     static Object fit(Method method, Object self, Object... arguments) {
         List<Object> left = new ArrayList<>(Arrays.asList(arguments));
