@@ -32,7 +32,7 @@ from jaxrl_envs.shared.resources import cores
 
 DECK = "aggro"
 GAME_SECONDS = 600.0
-PLAYED = r"1\.6\.5[035]\b"  # versions of Forge
+PLAYED = r"1\.6\.5[0345]\b"  # versions of Forge
 
 
 def diagnose(**settings: Any) -> bool:
@@ -145,7 +145,7 @@ class Diagnosis:
         self.advice += lease.daemon.remarks
         if not re.match(PLAYED, version := str(found["version"])):
             self.advice.append(
-                f"jaxrl was tested with Forge 1.6.50, 1.6.53 and 1.6.55 and never played with Forge {version}: "
+                f"jaxrl was tested with Forge 1.6.50 and 1.6.53 to 1.6.55 and never played with Forge {version}: "
                 "let `jaxrl forge record --games 20` show that games end by their rules before a long training."
             )
         cost = f", {found['cpu_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""

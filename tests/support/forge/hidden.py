@@ -129,8 +129,8 @@ def leaks(conversation: Conversation) -> list[str]:
             found.append(f"{where}: is the view of seat {line.state['you']}")
         shown = line.shown()
         known[seat].update(line.revealed)
-        hidden = hand_around(lines, place, 1 - seat)
-        hidden = {card: hidden[card] for card in hidden.keys() - line.in_the_open.keys()}  # gone and back meanwhile
+        seen = line.in_the_open  # played, and back in hand by the next question
+        hidden = {card: name for card, name in hand_around(lines, place, 1 - seat).items() if card not in seen}
         offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
         for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - line.hand.keys() - offered:
             if line.asks:  # not a reveal

@@ -39,9 +39,10 @@ record Bridged(Seat seat, Class<?> answer) {
                     owner == null ? argument(given, PlayerView.class) : owner, argument(given, String.class));
             return seat.think(ai);
         }
-        if (name.equals("chooseCardsForConvokeOrImprovise")) { // improvise? later: artifacts? creatures? and waterbend is both
+        if (name.equals("chooseCardsForConvokeOrImprovise")) {
+            // 1.6 says whether it is improvise; 2.x artifacts, creatures: (true, false), (false, true), both for waterbend
             if (argument(given, Boolean.class) && Boolean.TRUE.equals(argument(given, Boolean.class, 1))) {
-                return seat.left("waterbend", ai);
+                return seat.paying.trying() ? seat.think(ai) : seat.left("waterbend", ai);
             }
             return seat.paying.tapped(argument(given, SpellAbility.class), argument(given, ManaCost.class),
                     argument(given, CardCollectionView.class), argument(given, Boolean.class), cast(ai));

@@ -19,7 +19,7 @@ import java.util.function.Supplier;
 
 /** Choices whose options are not simply those of the engine: discards, colours, types, and what is revealed. */
 record Choices(Seat seat) {
-    /** Whether what is put on a library goes there card by card, so that the last one ends on top; later versions alone know. */
+    /** In 2.x: whether cards go on top of a library one by one, so that the last ends on top. Null in 1.6, where the first does. */
     private static final Method LAST_ON_TOP =
             Reflect.hidden(PlayerController.class, "orderedMoveToTopOfLibrary", ZoneType.class, SpellAbility.class);
 

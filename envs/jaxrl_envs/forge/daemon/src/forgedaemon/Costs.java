@@ -19,6 +19,8 @@ import java.util.function.Supplier;
 /** With which cards a seat pays the parts of a cost; what is not overridden here leaves no choice, or Bridge counts it. */
 class Costs extends AiCostDecision {
     private static final Method SACRIFICE = Reflect.method(Card.class, "canBeSacrificedBy", 2, 1);
+    private static final Method CAN_TAP = Reflect.method(Card.class, "canTap", 0);
+    private static final Method CAN_CREW = Reflect.method(Card.class, "canCrew", 0);
     private static final Method CREWS = Reflect.method(SpellAbility.class, "isCrew", 0);
     private static final Method TOTAL_POWER = Reflect.method(CardLists.class, "getTotalPower", 3, 2);
 
@@ -62,7 +64,9 @@ class Costs extends AiCostDecision {
     private CardCollection some(CostPart cost, CardCollectionView options, int min, int max, Supplier<PaymentDecision> ai) {
         return seat.questions.cards(String.valueOf(cost), ability, options, min, max, () -> {
             PaymentDecision hint = ai.get();
-            return hint == null ? new CardCollection(Iterables.limit(options, min)) : hint.cards;
+            return hint == null ? new CardCollection(Iterables.limit(options, min))
+                    : !hint.cards.isEmpty() || hint.counterTable == null ? hint.cards
+                    : new CardCollection(Iterables.filter(hint.counterTable.columnKeySet(), Card.class));
         });
     }
 
@@ -114,7 +118,7 @@ class Costs extends AiCostDecision {
         return choose(cost, valid(hand, type), () -> super.visit(cost));
     }
 
-    /** 0: the cards must be of one player, 1: of the payer, -1: of any players; earlier true for the first, false for the second. */
+    /** Whose cards: 0 all of one player, 1 the payer's, -1 anybody's. 1.6 has a flag instead, true for 0. */
     private static int whose(CostExile cost) {
         Field same = Reflect.field(CostExile.class, "sameZone");
         return same == null ? (Integer) Reflect.get(Reflect.field(CostExile.class, "zoneRestriction"), cost)
@@ -176,20 +180,30 @@ class Costs extends AiCostDecision {
 
     @Override
     public PaymentDecision visit(CostRemoveCounter cost) {
-        if (cost.payCostFromSource() || cost.getType().equals("OriginalHost") || cost.getAmount().equals("All")) {
+        boolean any = cost.counter == null; // in 2.x
+        if (cost.payCostFromSource() && !any || cost.getType().equals("OriginalHost") || cost.getAmount().equals("All")) {
             return super.visit(cost);
         }
         int count = cost.getAbilityAmount(ability);
-        CardCollection options = CardLists.filter(valid(player.getCardsIn(cost.zone), cost.getType()),
-                card -> card.getCounters(cost.counter) >= count);
+        CardCollection cards = cost.payCostFromSource() ? new CardCollection(ability.getHostCard())
+                : valid(player.getCardsIn(cost.zone), cost.getType());
+        CardCollection options = CardLists.filter(cards, card -> count <= (!any ? card.getCounters(cost.counter)
+                : kinds(new GameEntityCounterTable(), card, null).stream().mapToInt(card::getCounters).sum()));
         if (options.isEmpty()) {
             return null;
         }
         Card card = some(cost, options, 1, 1, () -> super.visit(cost)).get(0);
-        PaymentDecision paid = PaymentDecision.card(card, count);
-        GameEntityCounterTable table = new GameEntityCounterTable(); // where later versions look
-        table.put(null, card, cost.counter, count);
-        Reflect.set(Reflect.field(PaymentDecision.class, "counterTable"), paid, table);
+        GameEntityCounterTable table = new GameEntityCounterTable();
+        if (any) {
+            for (int left = count; left > 0; left--) {
+                table.put(null, card, kind(table, card, null), 1);
+            }
+        } else {
+            table.put(null, card, cost.counter, count);
+        }
+        PaymentDecision paid = PaymentDecision.counters(table); // which 2.x reads, 1.6 the card and the number
+        paid.cards.add(card);
+        paid.c = count;
         return paid;
     }
 
@@ -203,11 +217,14 @@ class Costs extends AiCostDecision {
             if (card == null) {
                 return null;
             }
-            List<CounterType> kinds = kinds(table, card, cost.counter);
-            table.put(null, card, seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf,
-                    () -> seat.guess(kinds.get(0))), 1);
+            table.put(null, card, kind(table, card, cost.counter), 1);
         }
         return table.isEmpty() ? null : PaymentDecision.counters(table);
+    }
+
+    private CounterType kind(GameEntityCounterTable table, Card card, CounterType only) {
+        List<CounterType> kinds = kinds(table, card, only);
+        return seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf, () -> seat.guess(kinds.get(0)));
     }
 
     @SuppressWarnings("unchecked")
@@ -241,8 +258,8 @@ class Costs extends AiCostDecision {
         int power = type.contains("+withTotalPowerGE") ? Integer.parseInt(type.split("withTotalPowerGE")[1]) : -1;
         CardCollection options = CardLists.filter(valid(player.getCardsIn(ZoneType.Battlefield),
                 type.replace(".sharesCreatureTypeWith", "").replace("+withTotalPowerGE" + power, "")),
-                card -> card.isUntapped() && (cost.canTapSource || card != ability.getHostCard())
-                && !(crews() && card.hasKeyword("CARDNAME can't crew Vehicles.")));
+                card -> card.isUntapped() && (CAN_TAP == null || (Boolean) Reflect.call(CAN_TAP, card))
+                && (cost.canTapSource || card != ability.getHostCard()) && !(crews() && cannotCrew(card)));
         if (kin) {
             return matching(cost, options, Card::sharesCreatureTypeWith);
         }
@@ -258,6 +275,10 @@ class Costs extends AiCostDecision {
             }
         }
         return power(chosen) < power ? null : PaymentDecision.card(chosen);
+    }
+
+    private static boolean cannotCrew(Card card) {
+        return CAN_CREW != null ? !(Boolean) Reflect.call(CAN_CREW, card) : card.hasKeyword("CARDNAME can't crew Vehicles.");
     }
 
     private boolean crews() {

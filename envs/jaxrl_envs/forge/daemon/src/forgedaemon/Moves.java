@@ -25,7 +25,7 @@ final class Moves {
     private static final Method WILL_PAY = Reflect.method(ComputerUtilCost.class, "willPayUnlessCost", 5);
     private static final Method X_CAN_BE_0 = Reflect.method(CostPartMana.class, "canXbe0", 0);
     private static final Method LEAST_X = Reflect.method(CostPartMana.class, "getXMin", 0);
-    /** For candidates: whether they are targeted, which later goes without saying; then the same place asks for players alone. */
+    /** The second argument of getAllCandidates: in 1.6 whether the ability targets (true), in 2.x whether only players are wanted (false). */
     private static final boolean TARGETED = Reflect.method(TargetRestrictions.class, "getAllCandidates", 3) != null;
     static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
     private static final int MOST_X = 60;

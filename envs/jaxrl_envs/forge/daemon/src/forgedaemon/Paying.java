@@ -128,6 +128,11 @@ final class Paying {
         return current.delved;
     }
 
+    /** Whether it is only tried now if something can be paid for. */
+    boolean trying() {
+        return trial != null;
+    }
+
     /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
     Map<Card, ManaCostShard> tapped(SpellAbility spell, ManaCost cost, CardCollectionView untapped, boolean improvise,
             Supplier<Map<Card, ManaCostShard>> ai) {
@@ -166,7 +171,7 @@ final class Paying {
     @SuppressWarnings("unchecked")
     private static Map<Card, ManaCostShard> symbols(ManaCost cost, CardCollection cards, boolean improvise) {
         Map<Card, ManaCostShard> taps = (Map<Card, ManaCostShard>) Reflect.fit(HELPING, null, cost, new CardCollection(cards),
-                improvise, !improvise); // later with artifacts, with creatures
+                improvise, !improvise); // in 2.x artifacts, creatures
         return new LinkedHashMap<>(taps);
     }
 }

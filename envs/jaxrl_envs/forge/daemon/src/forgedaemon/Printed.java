@@ -21,8 +21,8 @@ import java.util.*;
  */
 final class Printed {
     private static final Map<Object, Printed> KNOWN = new HashMap<>();
-    private static final Set<String> OTHERS = Set.of("LeftSplit", "RightSplit", "Adventure", "Secondary", "Modal");
-    /** The other face of a modal card; later that of any card with two faces. */
+    private static final Set<String> OTHERS = Set.of("LeftSplit", "RightSplit", "Adventure", "Secondary");
+    /** The other face of a modal card; in 2.x that of any card with two faces. */
     private static final CardStateName MODAL = Arrays.stream(CardStateName.values())
             .filter(each -> Set.of("Modal", "Backside").contains(each.name())).findFirst().orElseThrow();
 
@@ -127,7 +127,8 @@ final class Printed {
         }
         for (CardStateName state : face.getCard().getStates()) {
             ManaCost cost = face.getCard().getState(state).getManaCost();
-            if (OTHERS.contains(state.name()) && !cost.isNoCost()) {
+            boolean castToo = state == MODAL ? face.getCard().isModal() : OTHERS.contains(state.name());
+            if (castToo && !cost.isNoCost()) {
                 result.add(cost);
             }
         }
