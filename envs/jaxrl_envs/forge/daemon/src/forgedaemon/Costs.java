@@ -136,15 +136,16 @@ class Costs extends AiCostDecision {
             return seat.left("cost exile", () -> super.visit(cost)); // of later versions
         }
         boolean top = type.contains("FromTopGrave");
+        int whose = whose(cost);
         Object zones = cost.getFrom();
-        CardCollection options = valid(from(whose(cost) != 1, zones instanceof ZoneType zone ? List.of(zone)
+        CardCollection options = valid(from(whose != 1, zones instanceof ZoneType zone ? List.of(zone)
                 : (Iterable<ZoneType>) zones), type.replace("FromTopGrave", ""));
         options.remove(ability.getHostCard());
         if (top) {
             List<Card> cards = Lists.reverse(options);
             return PaymentDecision.card(Iterables.limit(cards, cost.getAbilityAmount(ability)));
         }
-        return choose(cost, whose(cost) == 0, options, () -> super.visit(cost));
+        return choose(cost, whose == 0, options, () -> super.visit(cost));
     }
 
     @Override
@@ -194,12 +195,8 @@ class Costs extends AiCostDecision {
         }
         Card card = some(cost, options, 1, 1, () -> super.visit(cost)).get(0);
         GameEntityCounterTable table = new GameEntityCounterTable();
-        if (any) {
-            for (int left = count; left > 0; left--) {
-                table.put(null, card, kind(table, card, null), 1);
-            }
-        } else {
-            table.put(null, card, cost.counter, count);
+        for (int left = count; left > 0; left--) {
+            table.put(null, card, any ? kind(table, card, null) : cost.counter, 1);
         }
         PaymentDecision paid = PaymentDecision.counters(table); // which 2.x reads, 1.6 the card and the number
         paid.cards.add(card);

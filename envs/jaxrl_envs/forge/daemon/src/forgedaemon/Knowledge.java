@@ -134,12 +134,13 @@ final class Knowledge {
     }
 
     private boolean wasOpen(Object moved, Zone from) {
-        return is(from, ZoneType.Hand)
-                || (moved instanceof CardView view ? !view.isFaceDown() || seat.sees(Choices.player(seat.getGame(), view.getController()))
-                : !((Card) moved).isFaceDown() || seat.sees(((Card) moved).getController()));
+        boolean view = moved instanceof CardView;
+        boolean faceDown = view ? ((CardView) moved).isFaceDown() : ((Card) moved).isFaceDown();
+        Object controller = view ? ((CardView) moved).getController() : ((Card) moved).getController();
+        return is(from, ZoneType.Hand) || !faceDown || seat.sees(Choices.player(seat.getGame(), controller));
     }
 
-    /** Of an event, which later has a view of the zone; the stack, for any that is nobody's. */
+    /** The zone of an event, of which 2.x has a view; the stack stands for every zone without an owner. */
     private Zone zone(Object told) {
         if (told == null || told instanceof Zone) {
             return (Zone) told;
