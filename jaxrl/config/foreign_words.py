@@ -7,14 +7,20 @@ make no difference. The answers are sentences on one line, with what exists here
 from __future__ import annotations
 
 _ANSWERS = {  # what is said -> the words that it answers, as keys without a section
-    "the length of a training is `train.total_steps=N`": "timesteps total_timesteps max_steps",
+    "the length of a training is `train.total_steps=N`": (
+        "timesteps total_timesteps max_steps iterations num_iterations n_iterations"
+    ),
     "runs lie in `run.directory=DIR`, each under its `--name`": "logdir log_dir tensorboard_log save_dir output_dir",
     "a run is named by `--name NAME`": "exp_name run_name experiment",
-    "`run.log_level=debug` writes more, and `python -X dev -m jaxrl` shows where an error began": "debug verbose",
+    "`run.log_level=debug` writes more, and `python -X dev -m jaxrl` shows where an error began": (
+        "debug verbose debug_ticks"
+    ),
     "the environment variable `JAX_PLATFORMS` chooses (`cpu`, `cuda`), `CUDA_VISIBLE_DEVICES` which GPU, and "
     "`--devices N` how many": "device cuda gpu num_gpus n_gpus",
     "steps of each game per update are `train.num_steps=N`": "n_steps rollout_length horizon unroll_length",
-    "games side by side are `train.num_envs=N`": "n_envs num_workers n_workers",
+    "games side by side are `train.num_envs=N`": (
+        "n_envs num_workers n_workers games_per_iteration games_per_update episodes_per_iteration"
+    ),
     "PPO takes `ppo.batch_size=N` decisions per minibatch (or `ppo.minibatches=N`), DQN `dqn.batch=N` transitions": (
         "batch_size minibatch_size nminibatches num_minibatches"
     ),
@@ -39,28 +45,74 @@ _ANSWERS = {  # what is said -> the words that it answers, as keys without a sec
         "exploration_fraction exploration_final_eps eps_start eps_end eps_decay"
     ),
     "the learning rate is `ppo.learning_rate` (`dqn.learning_rate`), a schedule of kind, start and end": (
-        "lr anneal_lr lr_schedule"
+        "lr anneal_lr lr_schedule initial_lr"
     ),
     "the weight of entropy is `ppo.entropy_coef`": "ent_coef entropy_coefficient",
     "the weight of the value loss is `ppo.value_coef`": "vf_coef critic_coef",
     "PPO clips ratios by `ppo.clip`": "clip_range clip_coef clip_eps clip_epsilon",
     "lambda of the advantages is `ppo.gae_lambda`": "lam lmbda gae",
     "evaluations come every `train.evaluate_every=N` updates, with `evaluate.training_deals=N` deals": (
-        "eval_freq eval_interval eval_every n_eval_episodes eval_episodes"
+        "eval_freq eval_interval eval_every eval_frequency evaluation_frequency evaluation_interval n_eval_episodes "
+        "eval_episodes"
     ),
     "checkpoints come every `train.checkpoint_every=N` updates, of which `train.keep=N` stay": (
-        "save_freq save_every save_interval checkpoint_interval checkpoint_freq"
+        "save_freq save_every save_interval checkpoint_interval checkpoint_freq checkpoint_frequency max_checkpoints"
     ),
     "`jaxrl resume RUN` continues a run, and `train.from_run=RUN` starts a new one from it": (
         "resume resume_from load load_model pretrained restore"
     ),
-    "the network is `network.kind` with `network.hidden=[256, 256]`": "policy policy_kwargs net_arch hidden_size",
+    "the network is `network.kind` with `network.hidden=[256, 256]`": (
+        "policy policy_kwargs net_arch hidden_size hidden_sizes hidden_dim"
+    ),
     "`network.kind=recurrent` has a memory, an LSTM or GRU by `network.recurrent.cell`": "lstm use_lstm use_rnn",
-    "best responses are trained during training every `exploit.every=N` updates": "exploit_patch exploit_every",
-    "the share of games against itself is `league.self_play`": "selfplay_prob self_play_prob",
+    "best responses are trained during training every `exploit.every=N` updates": (
+        "exploit_patch exploit_every exploit_patch_interval exploit_interval"
+    ),
+    "the share of games against itself is `league.self_play`": "selfplay_prob self_play_prob self_play_ratio",
     "the game is `env.id=NAME`, and `jaxrl games` lists them": "env_id env_name task",
     "a policy is watched by `jaxrl play`, `jaxrl film` or `jaxrl serve`": "render watch enjoy visualize",
     "a logger of your own is a class in `callbacks`; TensorBoard's files are always written": "wandb track use_wandb",
+    "a training ends early by `train.stop`, e.g. {plateau: 4}: evaluations in a row without a better one": (
+        "early_stopping early_stop patience"
+    ),
+    "it ends after `train.stop.minutes=N` of the clock": "time_limit max_minutes wall_clock_limit max_hours",
+    "there is nothing to set: games and learner share a device's memory, games on the host write into buffers that JAX "
+    "reads, and DQN draws its next batch meanwhile": (
+        "pin_memory use_pinned_memory pinned_memory prefetch prefetch_factor num_loader_workers"
+    ),
+    "there is nothing to switch on: rules are compiled by XLA, engines by Cython": (
+        "use_numba numba torch_compile use_compile use_torch_compile"
+    ),
+    "questions are answered in blocks, one for each of `sebulba.groups` groups of games": (
+        "batch_inference batch_requests batched_inference inference_batch_size"
+    ),
+    "Skull King draws its rounds by `env.options.round_weights`, which `curriculum` changes by stages": (
+        "round_weights phase_schedule phase_weights"
+    ),
+    "PPO always normalises advantages, over the learner's decisions of an update": (
+        "normalize_advantages normalize_advantage norm_adv"
+    ),
+    "observations are normalised by `network.normalize`": "normalize_observations normalize_obs norm_obs",
+    "past selves are `league.snapshots=N`, one every `league.snapshot_every=N` updates": (
+        "opponent_pool pool_size snapshot_interval snapshot_freq max_snapshots"
+    ),
+    "the hierarchy's passes are `hierarchical.manager.epochs=N` and `hierarchical.worker.epochs=N`": (
+        "manager_epochs worker_epochs"
+    ),
+    "a schedule's ends are keys of its own, as in `ppo.entropy_coef.start` and `ppo.temperature.end`": (
+        "entropy_start entropy_end temperature_start temperature_end temp_start temp_end"
+    ),
+    "the transformer is `network.transformer` with dim, heads and layers": (
+        "d_model n_heads num_heads n_layers num_layers"
+    ),
+    "exponents of prioritised replay: `dqn.alpha`; beta rises to 1 by itself": "per_alpha per_beta priority_alpha",
+    "Forge's JVMs take `forge.jvm_options=[...]` and `forge.profile`": "jvm_flags jvm_args java_opts",
+    "each game of Forge keeps a connection of its own to one of `forge.daemons`": (
+        "connection_pool pool_connections num_daemons n_servers num_servers"
+    ),
+    "memory of a GPU is set by the environment variable `XLA_PYTHON_CLIENT_MEM_FRACTION`": "mem_fraction preallocate",
+    "the sizes of the teams are `env.options.teams=[2, 2]`": "team_size players_per_team",
+    "`jaxrl diagnose` measures game, network and training in one go, and `--gpu` a GPU": "test",
     "`--deterministic` has a GPU compute the same bits every time": "torch_deterministic cudnn_deterministic",
 }
 WORDS = {word: said for said, words in _ANSWERS.items() for word in words.split()}

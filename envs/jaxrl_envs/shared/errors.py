@@ -18,9 +18,11 @@ def printable(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt `name`: the nearest of the `known` names, or all of them if none is near."""
+    """A hint for a misspelt `name`: the first of its words that is one of the `known` names, as in "outcome_heuristic";
+    else the nearest of them, or all of them if none is near."""
     known = sorted(known)
-    match = difflib.get_close_matches(name[:LONG], known, n=1, cutoff=0.5)
+    words = [word for word in name[:LONG].split("_") if word in known]
+    match = words or difflib.get_close_matches(name[:LONG], known, n=1, cutoff=0.5)
     if match:
         return f"did you mean {match[0]!r}?"
     return f"known: {', '.join(known)}" if known else "there are none"

@@ -274,7 +274,9 @@ def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
     known_paths = all_paths(place.root) if place.root else []
     elsewhere = {known.rpartition(".")[2]: known for known in reversed(known_paths)}
     near = [
-        known[name] for known in (here, elsewhere) for name in difflib.get_close_matches(str(key)[:LONG], known, n=1)
+        known[name]
+        for known in (here, elsewhere)
+        for name in difflib.get_close_matches(str(key)[:LONG].lower(), known, n=1)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
     if path in known_paths:  # a key "a.b" of a mapping
