@@ -26,6 +26,7 @@ from jaxrl.diagnose.timing import Contestant, safe_ratio
 from jaxrl.league.seats import LEARNER
 from jaxrl.networks import distributions
 from jaxrl.runs.metrics import values
+from jaxrl.training.anakin.gpu_rollout import form_of
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
@@ -178,7 +179,7 @@ def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
     train, setup = program.config.train, program.setup
     policy = setup.algorithm.policy(state.learner, state.update)
     ids, key = local_numbers(train.num_envs), prng.fast_key(seed)
-    lanes, rollout, _ = collect(setup, policy, state.pool, state.lanes, key, ids, train.num_steps)
+    lanes, rollout, _ = collect(setup, policy, state.pool, state.lanes, key, ids, train.num_steps, form_of(setup))
     return lanes, rollout
 
 

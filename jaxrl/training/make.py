@@ -15,8 +15,8 @@ from jaxrl.config import Config
 from jaxrl.league.pool import make_seats
 from jaxrl.runs import distributed
 from jaxrl.runs.config import device_count
+from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Program
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.contract.env import Env

@@ -6,6 +6,7 @@ of it.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from jaxrl.algorithms.base import Algorithm
 from jaxrl.config import Config
 from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
-from jaxrl.training.anakin.rollout import RolloutSetup
+from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.state import TrainState
 from jaxrl.training.timers import Timers
 from jaxrl_envs.shared.errors import UserError
@@ -45,7 +46,7 @@ class Diverged(UserError):
         self.version = version
 
 
-class Program:
+class Program(abc.ABC):
     """A training program for one configuration and one game; see the module."""
 
     config: Config
@@ -58,10 +59,11 @@ class Program:
         """What learns."""
         return self.setup.algorithm
 
+    @abc.abstractmethod
     def init(self, seed: int) -> TrainState:
         """The state before the first update."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
         """Runs on to the next multiple of `train.updates_per_call` updates.
 
@@ -75,7 +77,6 @@ class Program:
         Raises:
           Interrupted, Failed: before any update was done; `state` has not been donated.
         """
-        raise NotImplementedError
 
     @property
     def host_rollout_bytes(self) -> int:
@@ -88,9 +89,9 @@ class Program:
         return 0
 
     @property
+    @abc.abstractmethod
     def abstract_state(self) -> TrainState:
         """Shapes, dtypes and shardings of `saved` states without computing one; a checkpoint restores to them."""
-        raise NotImplementedError
 
     def saved(self, state: TrainState) -> TrainState:
         """The part of a state that checkpoints hold."""
@@ -111,10 +112,10 @@ class Program:
         far, over its threads), calls (not answered yet) and losses (blocks of games that were lost with it)."""
         return {}
 
-    def request_stop(self) -> None:
-        """Asks an `advance` under way to return after the update in hand; safe in a signal handler. May do nothing."""
+    def request_stop(self) -> None:  # noqa: B027, does nothing unless a loop can stop earlier
+        """Asks an `advance` under way to return after the update in hand; safe in a signal handler."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027, only loops with threads have something to end
         """Ends all threads; a later `advance` would start them again."""
 
     # ---- states put together by hand ----------------------------------------------------------------------------

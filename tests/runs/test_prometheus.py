@@ -27,7 +27,6 @@ from jaxrl.runs import distributed, status
 from jaxrl.runs.logs import files as log_files
 from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
 from jaxrl.training import trainer
-from jaxrl.training.program import Program
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
@@ -143,7 +142,7 @@ def test_a_game_without_engine_processes_and_a_training_before_its_first_call():
 
 def test_the_game_of_another_stage_is_told_by_the_same_server():
     config, figures = configs.from_dict({"metrics": {"prometheus": "127.0.0.1:0"}}), Figures()
-    stages: list[Any] = [Program(), SimpleNamespace(counters=figures)]
+    stages: list[Any] = [SimpleNamespace(counters=dict), SimpleNamespace(counters=figures)]
     exporter = make_exporter(config, "mine", lambda: stages[0].counters())
     assert exporter is not None
     own = (("host", platform.node()), ("rank", "0"), ("run", "mine"))

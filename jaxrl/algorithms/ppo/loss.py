@@ -109,24 +109,25 @@ def ppo_loss(
     # A bot's action may have nearly zero probability under the network; with weight 0, avoid 0 * inf.
     log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
     ratio = jnp.exp(log_ratio)
-    clipped = jnp.clip(ratio, 1.0 - coefs.clip, 1.0 + coefs.clip)
-    policy = -jnp.minimum(ratio * batch.advantage, clipped * batch.advantage)
+    ratio_clipped = jnp.clip(ratio, 1.0 - coefs.clip, 1.0 + coefs.clip)
+    surrogate = jnp.minimum(ratio * batch.advantage, ratio_clipped * batch.advantage)
 
-    reach = jnp.where(coefs.value_clip > 0.0, coefs.value_clip, jnp.inf)
-    near = batch.value + jnp.clip(value - batch.value, -reach, reach)
-    error = jnp.maximum(jnp.square(value - batch.target), jnp.square(near - batch.target))
+    clip_range = jnp.where(coefs.value_clip > 0.0, coefs.value_clip, jnp.inf)
+    value_clipped = batch.value + jnp.clip(value - batch.value, -clip_range, clip_range)
+    value_error = jnp.maximum(jnp.square(value - batch.target), jnp.square(value_clipped - batch.target))
 
-    parts = [
-        policy,
-        error,
-        entropy,
+    parts = LossSums(
+        policy=-surrogate,
+        value=value_error,
+        entropy=entropy,
         # Low-variance estimator, http://joschu.net/blog/kl-approx.html.
-        jax.lax.stop_gradient(ratio - 1.0 - log_ratio),
-        (jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32),
-        magnet_kl,
-        anchor_kl,
-    ]
-    sums = LossSums(*kernels.sums([*(batch.weight * part for part in parts), batch.weight]))
+        approx_kl=jax.lax.stop_gradient(ratio - 1.0 - log_ratio),
+        clip_fraction=(jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32),
+        magnet_kl=magnet_kl,
+        anchor_kl=anchor_kl,
+        weight=jnp.ones_like(batch.weight),
+    )
+    sums = LossSums(*kernels.sums([batch.weight * part for part in parts]))
     sums = sums._replace(value=0.5 * sums.value)
     return combine(sums, settings, coefs), sums
 

@@ -18,12 +18,14 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl import xla
-from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
+from jaxrl.algorithms.base import AXIS, Transition, across_devices, local_numbers
 from jaxrl.config import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.gpu_rollout import form_of
+from jaxrl.training.anakin.lanes import RolloutSetup, first_lanes
 from jaxrl.training.anakin.packing import pack, unpack
-from jaxrl.training.anakin.rollout import RolloutSetup, collect, first_lanes, not_finite
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.episodes import EpisodeStats
 from jaxrl.training.program import NOT_FINITE, Program
 from jaxrl.training.state import Counter, Lanes, TrainState, first_keys, update_keys
@@ -177,10 +179,10 @@ class Anakin(Program):
         ids, seats = local_numbers(self.config.train.num_envs), self.setup.seats
         setup = self.setup.at(self.algorithm.progress(state.learner, state.update))
         lanes, rollout, played = collect(
-            setup, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
+            setup, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps, form_of(setup)
         )
         learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
-        played, wrong = across_devices((played, not_finite(rollout.steps)))
+        played, wrong = across_devices((played, _not_finite(rollout.steps)))
         state = state.replace(
             learner=learner,
             lanes=lanes,
@@ -208,3 +210,10 @@ class Anakin(Program):
             return functools.reduce(lambda taken, s: jnp.where(whose == s, every[s], taken), range(1, seeds), every[0])
 
         return jax.tree.map(of, params)
+
+
+def _not_finite(steps: Transition) -> jax.Array:
+    """Number of non-finite values in observations and rewards [T, B, ...], f32[]."""
+    given = jax.tree.leaves((steps.observation, steps.final_observation, steps.rewards))
+    floats = [leaf for leaf in given if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0))

@@ -1,6 +1,6 @@
-"""Rollouts of compiled games: plays T steps in every lane with the current policy and stores packed transitions.
+"""The rollout of the Anakin loop: plays T steps in every lane with the current policy and stores the transitions.
 
-Shape letters as in `jaxrl.algorithms.base`.
+Top down: `collect`, `play_steps`, `step`, `decide`, `play`. Shape letters as in `jaxrl.algorithms.base`.
 """
 
 from __future__ import annotations
@@ -13,66 +13,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.algorithms.base import Algorithm, Asked, Decision, Rollout, Transition, memory_of, remember
+from jaxrl.algorithms.base import Asked, Decision, Rollout, Transition, memory_of, remember
 from jaxrl.league.pool import PoolState
-from jaxrl.league.seats import LEARNER, Seats
+from jaxrl.league.seats import LEARNER
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
-from jaxrl.training.anakin.packing import Packed, pack, pack_lane, unpack, unpack_lane
-from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
+from jaxrl.training.anakin.lanes import RolloutSetup, after_step, deal_anew
+from jaxrl.training.episodes import EpisodeStats, over_lanes
 from jaxrl.training.state import Lanes, lane_keys
-from jaxrl_envs.contract.env import Env, State, select
-from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset, privileged
-from jaxrl_envs.shared import kernels
 
-
-@dataclasses.dataclass(frozen=True)
-class RolloutSetup:
-    """The game, the algorithm and the assignment of seats."""
-
-    env: Env
-    auto: AutoReset
-    algorithm: Algorithm
-    seats: Seats
-    frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
-    over_lanes: Callable[[Callable], Callable] = jax.vmap  # how a function of one lane runs for all of them
-
-    def at(self, progress: jax.Array) -> RolloutSetup:
-        """The setup with the game at a training progress, f32[] (`Env.annealed`)."""
-        env = self.env.annealed(progress)
-        auto = auto_reset(env, settles=self.algorithm.hindsight)
-        return self if env is self.env else dataclasses.replace(self, env=env, auto=auto)
-
-    def asked(self, state: State) -> Asked:
-        """The questions to the acting seats of one game, [S, ...]."""
-        return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
-
-    def privileged(self, state: State) -> Any:
-        """What is hidden from the acting seats, [S, ...]; None unless the algorithm reads it."""
-        return self.spread(privileged(self.env, state)) if self.algorithm.privileged else None
-
-    def spread(self, tree: Any) -> Any:
-        """Arrays of a state with an axis S of acting seats, added in turn-based games."""
-        return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
-
-    def first_pool(self, params: Any) -> PoolState | None:
-        """The pool before the first update of a learner with these parameters."""
-        if self.frozen is not None:
-            params = jax.eval_shape(self.frozen.network.init, jax.random.key(0))
-        return self.seats.init(params)
-
-    def no_games(self) -> EpisodeStats:
-        """Sums over no finished games."""
-        return no_games(self.seats, self.stat_names)
-
-    @functools.cached_property
-    def stat_names(self) -> tuple[str, ...]:
-        """Names of the game's metrics."""
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        return tuple(jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key))
-
-
-Step = Callable[[Lanes, jax.Array], tuple[Lanes, Transition, EpisodeStats]]
+Carry = tuple[Lanes, EpisodeStats]  # the lanes, and sums over their games that ended
 
 
 class Opponents(NamedTuple):
@@ -88,73 +38,26 @@ class Opponents(NamedTuple):
         return self.pool.snapshots if self.pool is not None and self.pool.born.shape[0] else None
 
 
-# ---- lanes --------------------------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class RolloutStep:
+    """A step of all lanes of a rollout, with what is constant over its steps.
 
-
-def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
-    """A lane with a new game; `odds` are this lane's."""
-    game_key, seat_key = jax.random.split(key)
-    return Lanes(
-        env_state=setup.auto.init(game_key),
-        controllers=setup.seats.deal(seat_key, odds),
-        memory=setup.algorithm.network.memory((setup.env.num_players,)),
-        episode_return=jnp.zeros(setup.env.num_players, jnp.float32),
-        episode_length=jnp.int32(0),
-    )
-
-
-def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stagger: int) -> Lanes:
-    """The lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
-
-    Games that all begin together stay synchronised: each rollout then covers a single phase of the game, and the
-    network forgets the others.
-
-    Args:
+    Attributes:
       setup: game, algorithm and seats.
-      key: a fast key.
-      pool: of opponents, or None.
-      count: B.
-      stagger: decisions.
+      opponents: policies of the rollout.
+      keys: (number of a step, u32[]) -> fast keys [B].
     """
-    ids = jnp.arange(count, dtype=jnp.uint32)
-    odds = setup.seats.odds(pool, ids)
-    lanes = jax.vmap(functools.partial(new_lane, setup))(lane_keys(key, jnp.uint32(0), ids), odds)
-    if not stagger:
-        return lanes
-    pause, key = ids * stagger // count, jax.random.fold_in(key, 1)  # u32[B]
 
-    def play_on(lane: Lanes, key: jax.Array, odds: Any) -> Lanes:
-        act_key, env_key, seat_key = jax.random.split(key, 3)
-        state, final = setup.auto.step(lane.env_state, setup.env.random_action(lane.env_state, act_key), env_key)
-        return _after_step(setup, lane, final, lane.memory, seat_key, odds)[0].replace(env_state=state)
+    setup: RolloutSetup
+    opponents: Opponents
+    keys: Callable[[jax.Array], jax.Array]
 
-    def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
-        moved = setup.over_lanes(play_on)(lanes, lane_keys(key, t, ids), odds)
-        return jax.vmap(select)(t < pause, moved, lanes), None
-
-    return jax.lax.scan(step, lanes, jnp.arange(stagger, dtype=jnp.uint32))[0]
+    def __call__(self, lanes: Lanes, t: jax.Array) -> tuple[Lanes, Transition, EpisodeStats]:
+        """Plays step `t` in all lanes; statistics of ended games are per lane, [B]."""
+        return step(self.setup, self.opponents, lanes, self.keys(t))
 
 
-def _after_step(
-    setup: RolloutSetup, lane: Lanes, final: Final, memory: Memory, key: jax.Array, odds: Any
-) -> tuple[Lanes, EpisodeStats]:
-    """One lane after a step, but for the game's own state: where its game ended everything starts from 0."""
-    over = final.over
-    returns, length = lane.episode_return + final.rewards, lane.episode_length + 1
-    ended = finished(setup.seats, lane.controllers, returns, length, over, final.illegal_action, final.stats)
-    controllers = lane.controllers
-    if setup.seats.varied:
-        controllers = jnp.where(over, setup.seats.deal(key, odds), controllers)
-    lane = lane.replace(
-        controllers=controllers,
-        memory=memory,
-        episode_return=jnp.where(over, 0.0, returns),
-        episode_length=jnp.where(over, 0, length),
-    )
-    return lane, ended
-
-
-# ---- a rollout ----------------------------------------------------------------------------------------------------
+Play = Callable[[RolloutStep, Carry, jax.Array], tuple[Carry, Transition]]  # as `play_steps`
 
 
 @jax.named_scope("rollout")
@@ -166,6 +69,7 @@ def collect(
     key: jax.Array,
     lane_ids: jax.Array,
     num_steps: int,
+    form: Play | None = None,
 ) -> tuple[Lanes, Rollout, EpisodeStats]:
     """Plays `num_steps` steps in every lane.
 
@@ -177,6 +81,7 @@ def collect(
       key: a fast key (`jaxrl_envs.shared.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
       num_steps: T, a multiple of `Algorithm.sequence`.
+      form: `play_steps` (the default), or another form of it (`jaxrl.training.anakin.gpu_rollout`).
 
     Returns:
       The lanes afterwards, the rollout and the sums over games that ended.
@@ -185,19 +90,16 @@ def collect(
     sums = setup.no_games()
     if pool is not None and sums.results is not None:
         new_keys = lane_keys(key, jnp.uint32(num_steps), lane_ids)  # the steps use the numbers below
-        lanes, redealt = _deal_anew(setup, lanes, pool.stale, new_keys, opponents.odds)
+        lanes, redealt = deal_anew(setup, lanes, pool.stale, new_keys, opponents.odds)
         sums = sums._replace(results=sums.results._replace(redealt=redealt))
 
-    def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, Transition, EpisodeStats]:
-        return _step(setup, opponents, lanes, lane_keys(key, t, lane_ids))
+    advance = functools.partial(
+        form or play_steps, RolloutStep(setup, opponents, lambda t: lane_keys(key, t, lane_ids))
+    )
 
-    play = functools.partial(_play_packed if kernels.on_gpu() else _play_steps, step)
-    if setup.over_lanes is not jax.vmap:
-        play = functools.partial(_play_in_kernel, setup, opponents, step, lambda t: lane_keys(key, t, lane_ids))
-
-    def chunk(carry: tuple[Lanes, EpisodeStats], steps: jax.Array):
+    def chunk(carry: Carry, steps: jax.Array) -> tuple[Carry, tuple[Transition, Memory]]:
         carried = carry[0].memory
-        carry, transitions = play(carry, steps)
+        carry, transitions = advance(carry, steps)
         return carry, (transitions, carried)
 
     steps = jnp.arange(num_steps, dtype=jnp.uint32)
@@ -207,132 +109,46 @@ def collect(
         )
         transitions = jax.tree.map(lambda leaf: leaf.reshape(num_steps, *leaf.shape[2:]), transitions)
     else:
-        (lanes, sums), transitions = play((lanes, sums), steps)
+        (lanes, sums), transitions = advance((lanes, sums), steps)
         memory = ()
     last = jax.vmap(setup.asked)(lanes.env_state)
     last_privileged = jax.vmap(setup.privileged)(lanes.env_state)
     return lanes, Rollout(transitions, memory, last, lanes.memory, policy, last_privileged), sums
 
 
-def _play_steps(
-    step: Step, carry: tuple[Lanes, EpisodeStats], steps: jax.Array
-) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
-    """Steps the lanes once for each number of `steps`, u32[T]."""
+def play_steps(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[Carry, Transition]:
+    """RolloutStep the lanes once for each number of `steps`, u32[T]."""
 
-    def one(carry: tuple[Lanes, EpisodeStats], t: jax.Array) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
+    def one(carry: Carry, t: jax.Array) -> tuple[Carry, Transition]:
         lanes, transition, ended = step(carry[0], t)
         return (lanes, jax.tree.map(jnp.add, carry[1], over_lanes(ended))), transition
 
     return jax.lax.scan(one, carry, steps)
 
 
-def _play_packed(
-    step: Step, carry: tuple[Lanes, EpisodeStats], steps: jax.Array
-) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
-    """`_play_steps` with lanes and transitions as words; the games of a lane are summed before those of all lanes."""
-    step = jax.jit(step, inline=True)  # traced once, for the shapes and for the loop
-    shape, transition_shape, ended_shape = jax.eval_shape(step, carry[0], steps[0])
-    lanes_shape = (shape, ended_shape)
-
-    def one(packed: Packed, t: jax.Array) -> tuple[Packed, Packed]:
-        lanes, sums = unpack(packed, lanes_shape)
-        lanes, transition, ended = step(lanes, t)
-        return pack((lanes, jax.tree.map(jnp.add, sums, ended))), pack(transition)
-
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), ended_shape)
-    packed, rows = jax.lax.scan(one, pack((carry[0], nothing)), steps)
-    lanes, ended = unpack(packed, lanes_shape)
-    transitions = jax.vmap(lambda row: unpack(row, transition_shape))(rows)
-    return (lanes, jax.tree.map(jnp.add, carry[1], over_lanes(ended))), transitions
-
-
-def _play_in_kernel(
-    setup: RolloutSetup,
-    opponents: Opponents,
-    step: Step,
-    keys_at: Callable[[jax.Array], jax.Array],
-    carry: tuple[Lanes, EpisodeStats],
-    steps: jax.Array,
-) -> tuple[tuple[Lanes, EpisodeStats], Transition]:
-    """`_play_packed` with all of a step but the networks in one kernel, which reads and writes words."""
-    (lanes, sums), odds = carry, opponents.odds
-    _, transition_shape, ended_shape = jax.eval_shape(step, lanes, steps[0])
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), ended_shape)
-    first = lanes.replace(memory=()), nothing
-
-    def play(packed: Packed, decision: Decision, key: jax.Array, odds: Any) -> tuple[Packed, Packed]:
-        lane, sums = unpack_lane(packed, first)
-        asked, (_, bot_key, env_key, seat_key) = setup.asked(lane.env_state), jax.random.split(key, 4)
-        controller = lane.controllers[asked.seat]
-        lane, transition, ended = _play(setup, lane, asked, controller, decision, bot_key, env_key, seat_key, odds)
-        return pack_lane((lane, jax.tree.map(jnp.add, sums, ended))), pack_lane(transition)
-
-    def one(carry: tuple[Packed, Memory], t: jax.Array) -> tuple[tuple[Packed, Memory], Packed]:
-        packed, memory, keys = *carry, keys_at(t)
-        lanes: Lanes = unpack(packed, first)[0].replace(memory=memory)
-        asked, _, decision = _decisions(
-            setup, opponents, lanes, jax.vmap(lambda key: jax.random.split(key, 4)[0])(keys)
-        )
-        by_lane = packed._replace(words=packed.words.T)
-        by_lane, row = setup.over_lanes(play)(by_lane, decision._replace(memory=()), keys, odds)
-        row = row._replace(words=row.words.T)
-        if setup.algorithm.network.remembers:
-            over = unpack(row, transition_shape).over
-            memory = jax.vmap(remember)(memory, asked.seat, decision.memory, over)
-        return (by_lane._replace(words=by_lane.words.T), memory), row
-
-    (packed, memory), rows = jax.lax.scan(one, (pack(first), lanes.memory), steps)
-    lanes, ended = unpack(packed, first)
-    transitions = jax.vmap(lambda row: unpack(row, transition_shape))(rows)
-    return (lanes.replace(memory=memory), jax.tree.map(jnp.add, sums, over_lanes(ended))), transitions
-
-
-def not_finite(steps: Transition) -> jax.Array:
-    """f32[]: how many numbers that the game gave are infinite or none, of observations and rewards [T, B, ...]."""
-    given = jax.tree.leaves((steps.observation, steps.final_observation, steps.rewards))
-    floats = [leaf for leaf in given if jnp.issubdtype(leaf.dtype, jnp.inexact)]
-    return sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0))
-
-
-def _deal_anew(
-    setup: RolloutSetup, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any
-) -> tuple[Lanes, jax.Array]:
-    """Replaces games against stale opponents (bool[1 + E]) by new ones. Returns lanes [B] and their number f32[]."""
-    stop = stale[jnp.max(lanes.controllers, axis=1).astype(jnp.int32)]
-
-    def deal(lanes: Lanes) -> Lanes:
-        return jax.vmap(select)(stop, jax.vmap(functools.partial(new_lane, setup))(keys, odds), lanes)
-
-    lanes = jax.lax.cond(jnp.any(stop), deal, lambda lanes: lanes, lanes)
-    return lanes, jnp.sum(stop, dtype=jnp.float32)
-
-
-def _step(
+def step(
     setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """Steps all lanes. Statistics of ended games are per lane, [B]."""
+    """RolloutStep all lanes. Statistics of ended games are per lane, [B]."""
     act_key, bot_key, env_key, seat_key = jax.vmap(lambda key: jax.random.split(key, 4), out_axes=1)(keys)
-    asked, controller, decision = _decisions(setup, opponents, lanes, act_key)
+    asked, controller, decision = decisions(setup, opponents, lanes, act_key)
     memory, lanes, new = lanes.memory, lanes.replace(memory=()), decision.memory
-    play = jax.jit(functools.partial(_play, setup), inline=True)  # traced for one lane, where every call is cheaper
-    lanes, transition, ended = jax.vmap(play)(
+    play_lane = jax.jit(functools.partial(play, setup), inline=True)  # traced for one lane, where every call is cheaper
+    lanes, transition, ended = jax.vmap(play_lane)(
         lanes, asked, controller, decision._replace(memory=()), bot_key, env_key, seat_key, opponents.odds
     )
     memory = jax.vmap(remember)(memory, asked.seat, new, transition.over)
     return lanes.replace(memory=memory), transition, ended
 
 
-def _decisions(
+def decisions(
     setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
 ) -> tuple[Asked, jax.Array, Decision]:
-    """What all lanes are asked, who holds the acting seats (i8[B, S]), and the decisions of the networks."""
+    """The questions to all lanes, the controllers of the acting seats (i8[B, S]) and the networks' decisions."""
     asked = jax.vmap(setup.asked)(lanes.env_state)
     controller = jnp.take_along_axis(lanes.controllers, asked.seat, axis=1)
-    return (
-        asked,
-        controller,
-        decide(setup, opponents.policy, opponents.snapshots, asked, controller, lanes.memory, keys),
-    )
+    decision = decide(setup, opponents.policy, opponents.snapshots, asked, controller, lanes.memory, keys)
+    return asked, controller, decision
 
 
 def decide(
@@ -387,7 +203,7 @@ def decide(
     return own._replace(action=action, memory=jax.tree.map(choose, own.memory, theirs.memory))
 
 
-def _play(
+def play(
     setup: RolloutSetup,
     lane: Lanes,
     asked: Asked,
@@ -398,7 +214,7 @@ def _play(
     seat_key: jax.Array,
     odds: Any,
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """Steps one lane with the decisions of the networks, but for the lane's memory."""
+    """RolloutStep one lane with the decisions of the networks, but for the lane's memory."""
     state = lane.env_state
     action = setup.seats.override(state, controller, decision.action, bot_key)
     next_state, final = setup.auto.step(state, action if setup.env.simultaneous else action[0], env_key)
@@ -425,5 +241,5 @@ def _play(
         final_privileged=final_privileged,
         came_true=final.came_true,
     )
-    lane, ended = _after_step(setup, lane, final, lane.memory, seat_key, odds)
+    lane, ended = after_step(setup, lane, final, lane.memory, seat_key, odds)
     return lane.replace(env_state=next_state), transition, ended

@@ -12,7 +12,8 @@ import numpy as np
 from jaxrl.algorithms.base import Asked, cleared, remember
 from jaxrl.league.seats import Seats
 from jaxrl.networks.base import Memory
-from jaxrl.training.anakin.rollout import RolloutSetup, decide
+from jaxrl.training.anakin.lanes import RolloutSetup
+from jaxrl.training.anakin.rollout import decide
 from jaxrl.training.state import deal_key, lane_keys, update_keys
 
 

@@ -25,7 +25,7 @@ from jaxrl.config import Config
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics
-from jaxrl.training.anakin.rollout import RolloutSetup
+from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
 from jaxrl.training.sebulba.learner import HostLearner
 from jaxrl.training.sebulba.pipeline import Fault, Stopped

@@ -18,7 +18,7 @@ from jaxrl import xla
 from jaxrl.algorithms.base import AXIS, Algorithm
 from jaxrl.config import Config
 from jaxrl.runs import distributed
-from jaxrl.training.anakin.rollout import RolloutSetup
+from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.sebulba.inference import ActorPrograms, Seating, host_numbers
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
