@@ -61,4 +61,4 @@ def test_the_forms_for_gpus_train_the_same(game, target_kl, one_kernel, monkeypa
     assert_close(formed.learner.opt_state, plain.learner.opt_state, 1e-5)
     for name in found:
         np.testing.assert_allclose(other[name], found[name], rtol=1e-4, atol=1e-6, err_msg=name)
-    assert ("play" in in_kernel) == one_kernel  # the step of a rollout, not only those of the first lanes
+    assert ("play_lane" in in_kernel) == one_kernel  # the step of a rollout, not only those of the first lanes

@@ -49,7 +49,7 @@ def play_in_kernel(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[C
     _, transition_shape, ended_shape = jax.eval_shape(step, lanes, steps[0])
     first = lanes.replace(memory=()), _zeros(ended_shape)
 
-    def of_lane(packed: Packed, decision: Decision, key: jax.Array, odds: Any) -> tuple[Packed, Packed]:
+    def play_lane(packed: Packed, decision: Decision, key: jax.Array, odds: Any) -> tuple[Packed, Packed]:
         lane, sums = unpack_lane(packed, first)
         asked, (_, bot_key, env_key, seat_key) = setup.asked(lane.env_state), jax.random.split(key, 4)
         controller = lane.controllers[asked.seat]
@@ -62,7 +62,7 @@ def play_in_kernel(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[C
         act_keys = jax.vmap(lambda key: jax.random.split(key, 4)[0])(keys)
         asked, _, decision = decisions(setup, opponents, lanes, act_keys)
         by_lane = packed._replace(words=packed.words.T)
-        by_lane, row = setup.over_lanes(of_lane)(by_lane, decision._replace(memory=()), keys, opponents.odds)
+        by_lane, row = setup.over_lanes(play_lane)(by_lane, decision._replace(memory=()), keys, opponents.odds)
         row = row._replace(words=row.words.T)
         if setup.algorithm.network.remembers:
             over = unpack(row, transition_shape).over

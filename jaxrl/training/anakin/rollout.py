@@ -38,7 +38,7 @@ class Opponents(NamedTuple):
         return self.pool.snapshots if self.pool is not None and self.pool.born.shape[0] else None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # compared and hashed as a function is
 class RolloutStep:
     """A step of all lanes of a rollout, with what is constant over its steps.
 
