@@ -29,9 +29,7 @@ class EvaluateConfig(Section):
         choices=("return", "mean_win_rate", "min_win_rate"),
     )
     greedy: bool = option(True, "play the most probable action; false: sample, where only a mixed policy is good")
-    beside: bool = option(
-        False, "evaluations during training in a process of their own, for which the training does not wait"
-    )
+    beside: bool = option(False, "evaluations during training in a process of their own, which may lag by two of them")
     average: bool = option(
         True, "play the averaged parameters where ppo.ema keeps them; false: the raw ones, to compare both"
     )

@@ -32,8 +32,8 @@ class StopRules:
         maximum=1.0,
         words="a number from 0 to 1, or a mapping from opponents to such numbers",
     )
-    minutes: float = option(0.0, "minutes of training (time/time_elapsed: without evaluations)", minimum=0.0)
-    cpu_minutes: float = option(0.0, "the same of the CPU, over its cores (time/cpu_seconds)", minimum=0.0)
+    minutes: float = option(0.0, "minutes by the clock, with compilation, evaluations and waits", minimum=0.0)
+    cpu_minutes: float = option(0.0, "CPU minutes of the updates alone, over its cores (time/cpu_seconds)", minimum=0.0)
 
     @property
     def by_opponent(self) -> dict[str, float]:
@@ -64,7 +64,7 @@ class TrainConfig(Section):
         minimum=1,
     )
     updates_per_call: int = option(8, f"updates per compiled call, which logs one line; {FOLLOWS}", minimum=1)
-    checkpoint_every: int = option(24, f"updates between checkpoints; {FOLLOWS}", minimum=1)
+    checkpoint_every: int = option(24, f"updates between checkpoints, five minutes at most; {FOLLOWS}", minimum=1)
     keep: int = option(3, "newest checkpoints to keep, besides the best one", minimum=1)
     keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
     evaluate_every: int = option(24, f"updates between evaluations during training; 0: off; {FOLLOWS}", minimum=0)

@@ -95,6 +95,7 @@ class TrainState:
 class HostState:
     """What the host remembers across a resume, stored in each checkpoint's record."""
 
+    clock: float = 0.0  # seconds so far of all processes of the run, with all that is not training
     seconds: float = 0.0  # of training so far, from the first process of the run on
     cpu_seconds: float = 0.0  # the same of the CPU, of process 0 if several train together
     best_score: float | None = None

@@ -17,10 +17,10 @@ def over(rules: StopRules, host: HostState) -> str:
     """Why a training that has come so far is over by `train.stop`; empty: it goes on."""
     if 0 < rules.plateau <= host.since_best:
         return f"no evaluation of {host.since_best} was better than that after update {host.best_update}"
-    clocks = (rules.minutes, host.seconds, "it"), (rules.cpu_minutes, host.cpu_seconds, "the CPU")
-    for limit, seconds, clock in clocks:
+    clocks = (rules.minutes, host.clock, "it has taken"), (rules.cpu_minutes, host.cpu_seconds, "the CPU has trained")
+    for limit, seconds, so_far in clocks:
         if limit and seconds >= 60 * limit:
-            return f"{clock} has trained for {seconds / 60:.3g} minutes"
+            return f"{so_far} {seconds / 60:.3g} minutes"
     rates = rules.by_opponent if rules.win_rate else {}
     if rates and all(host.win_rates.get(name, -1.0) >= rate for name, rate in rates.items()):
         reached = (f"{host.win_rates[name]:.1%}" + (f" against {name}" if name != MEAN else "") for name in rates)

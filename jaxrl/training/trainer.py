@@ -50,13 +50,14 @@ from jaxrl.training.stages.stage_setup import StageSetup, carried, check_learner
 from jaxrl.training.stall_detection import StallDetector
 from jaxrl.training.stopping import StopRequest
 from jaxrl.training.strength import milestones
-from jaxrl.training.strength.beside import WAIT, Evaluator
+from jaxrl.training.strength.beside import LAG, WAIT, Evaluator
 from jaxrl.training.strength.evaluation import Evaluated, final_evaluation
 from jaxrl.training.strength.milestones import EvaluationPoint
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
 OVER, CALLBACK_FAILED = 999, 1000  # above all signals
+AT_RISK = 300.0  # seconds of a run after which what is not saved is saved, whatever `train.checkpoint_every`
 
 
 class Trainer:
@@ -75,6 +76,7 @@ class Trainer:
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network, or a callback does not fit.
         """
+        self._counted = time.monotonic()  # up to here the time is in `HostState.clock`
         self.run, self.callbacks = run, Callbacks(config.callbacks)
         check_learners(stages)
         distributed.connect_devices()
@@ -114,6 +116,7 @@ class Trainer:
             self._stall_detector = None if snapshot or origin else StallDetector(config.num_updates)
             self.progress = metric_log.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         self.stopped = 0  # the signal that has ended `train`
+        self._saved = self.host.clock  # at the newest checkpoint
         self._trace = UpdateTrace(run.path / "profile", config.run.profile)
         self._logged = self.steps, time.monotonic()  # at the newest line in the logs
         self._over = ""
@@ -176,7 +179,8 @@ class Trainer:
                 while not self._halted(stop):
                     if not self._moved():
                         self._call()
-                self._await_pending(stop)
+                if self.over:
+                    self._await_pending(stop)
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
                 self.stopped = distributed.maximum(stop.wanted)
@@ -199,7 +203,7 @@ class Trainer:
         Raises:
           Failed: a callback has failed, in process 0.
         """
-        self._collect()
+        self._await_pending(stop, LAG)
         over = self.callbacks.over or self.over
         found = distributed.maximum(CALLBACK_FAILED if self.callbacks.failing else stop.wanted or OVER * bool(over))
         if found == CALLBACK_FAILED:
@@ -287,7 +291,10 @@ class Trainer:
             self._evaluate()
         if self._setup.exploiter is not None and due(before, self.update, self.config.exploit.every):
             self._exploit(self._setup.exploiter)
-        if due(before, self.update, train.checkpoint_every):
+        now = time.monotonic()
+        self.host.clock, self._counted = self.host.clock + now - self._counted, now
+        at_risk = self.host.clock - self._saved > AT_RISK
+        if due(before, self.update, train.checkpoint_every) or distributed.maximum(at_risk):
             self.store.wait()
             self.callbacks.checkpoints(self.store)
             self._save()
@@ -364,6 +371,7 @@ class Trainer:
         if self._beside is not None:
             self._beside.settle(self._pending)
         self.store.save(self._snapshot())
+        self._saved = self.host.clock
 
     def _still_best(self) -> bool:
         """Whether there is a best state of the past of this one."""
@@ -456,12 +464,13 @@ class Trainer:
                 self._evaluate_here(when, self._players(params), state)
             self.host.pending.pop(0)
 
-    def _await_pending(self, stop: StopRequest) -> None:
-        """Waits for the evaluations beside a training that is over."""
-        if not self.over or not self.host.pending:
+    def _await_pending(self, stop: StopRequest, most: int = 0) -> None:
+        """Takes in the evaluations beside the training, and waits while more than that many are pending."""
+        self._collect()
+        if len(self.host.pending) <= most:
             return
-        with waiting(f"waiting for {len(self.host.pending)} evaluation(s) ..."):
-            while self.host.pending and not stop.wanted:
+        with waiting(f"waiting for {len(self.host.pending) - most} evaluation(s) ...", again=bool(most)):
+            while len(self.host.pending) > most and not stop.wanted:
                 time.sleep(WAIT)
                 self._collect()
 

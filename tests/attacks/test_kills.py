@@ -2,20 +2,22 @@
 
     KILLS=100 python -m pytest -n0 -s -m slow tests/attacks/test_kills.py
 
-Every kill waits for an update beyond the checkpoint from which the run was resumed, so that it meets a training and no
-start; then for a random number of updates more, and a random part of a second. Every run is killed several times.
+A line of ATTACKS is a program, a way to kill it and its percentage of the kills. A kill waits for a row beyond the
+checkpoint from which the run was resumed, so that it meets a training and no start; then for a random number of rows
+more, and a random part of a second. Every run is killed several times, and what it was killed in is told.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +27,6 @@ import pytest
 
 from tests.support.dqn_training import SMALL_DQN
 from tests.support.killing import (
-    CONFIG,
     CUTS_AN_ENTRY,
     NAME,
     Life,
@@ -34,107 +35,153 @@ from tests.support.killing import (
     finish,
 )
 
-KILLS = int(os.environ.get("KILLS", "100"))  # of all cases together
+KILLS = int(os.environ.get("KILLS", "100"))  # of all attacks together
 PER_RUN = 5  # kills of one run, at most
-PAUSE = 0.4  # root of the longest time between an update and a kill, seconds
+PAUSE = 0.4  # root of the longest time between a row and a kill, seconds
+CHANGE = b" begins: "  # in a line that says that the stage of the curriculum changes
 
-PPO = {
-    "epochs": 1,
-    "minibatches": 2,
-    "learning_rate": {"kind": "constant", "start": 5e-3},
-    "entropy_coef": {"kind": "constant", "start": 0.01},
-}
-TRAIN = {"num_envs": 16, "num_steps": 8, "updates_per_call": 2, "checkpoint_every": 4, "evaluate_every": 10, "keep": 2}
+# ---- the programs ----------------------------------------------------------------------------------------------------
+
+TRAIN = {"num_envs": 16, "num_steps": 8, "updates_per_call": 2, "checkpoint_every": 4, "evaluate_every": 40, "keep": 2}
 LEAGUE = {"opponents": ["self", "snapshots", "random"], "snapshots": 2, "snapshot_every": 2}
 RECURRENT = {"kind": "recurrent", "hidden": [8], "recurrent": {"width": 4}}
-COMPILED = {"id": "tests.support.games:TicTacToe"}
-HOST = {"id": "tests.support.host_games:HostTicTacToe", "options": {"opening": True}}
 BATTLE = {"id": "battle", "options": {"maps": ["standard"], "rosters": ["line", "line"], "reward_vp": 0.02}}
 AHEAD = {"threads": 2, "lag": 2}
-CHANGES, CHANGE = (60, 120), b" begins: "  # updates after which the stages change, and a line that says so
-EASY = {"name": "easy", "env.options.words": 2, "until": {"steps": 60 * 128}}
-HARD = {"name": "hard", "env": {"options": {"team": 2, "shift": 1}}, "until": {"steps": 60 * 128}}
 
 
-def case(kills: int, updates: int, *, batch: int = 16 * 8, **sections: Any) -> dict[str, Any]:
-    """A configuration of `updates` updates, and the percentage of `KILLS` that it gets."""
-    tree: dict[str, Any] = {"ppo": PPO, "train": TRAIN, "network": {"hidden": [8]}}
+def ppo(**more: Any) -> dict[str, Any]:
+    return {"epochs": 1, "minibatches": 2, "learning_rate": {"kind": "constant", "start": 5e-3}} | more
+
+
+def program(updates: int, game: str | dict[str, Any], **sections: Any) -> dict[str, Any]:
+    """A configuration of `updates` updates with a league; sections replace those here, but for `train`."""
+    tree: dict[str, Any] = {"ppo": ppo(), "league": LEAGUE, "network": {"hidden": [8]}}
+    tree |= {"env": {"id": game} if isinstance(game, str) else game}
     tree |= {"evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"]}} | sections
-    tree["train"] = TRAIN | tree["train"] | {"total_steps": updates * batch}
-    return {"kills": kills, "updates": updates, "tree": tree}
+    total = updates * TRAIN["num_envs"] * TRAIN["num_steps"]
+    return tree | {"train": TRAIN | {"total_steps": total} | sections.get("train", {})}
 
 
-CASES: dict[str, dict[str, Any]] = {
-    "ppo, league, exploit": case(
-        16, 120, env=COMPILED, league=LEAGUE, exploit={"every": 12, "updates": 8, "num_envs": 8}
+PROGRAMS = {
+    "skull_king, league": program(
+        80, {"id": "skull_king", "options": {"players": 2, "expansion": False, "abilities": False, "episode": "round"}}
     ),
-    "ppo, two seeds": case(8, 160, env=COMPILED, league=LEAGUE, run={"seeds": 2}),
-    "recurrent ppo, league, two seeds": case(
-        12, 160, env=COMPILED, league=LEAGUE, network=RECURRENT, ppo=PPO | {"sequence": 4}, run={"seeds": 2}
+    "beasty_bar, league, exploit": program(
+        80, "beasty_bar", exploit={"every": 40, "updates": 4, "seeds": 1, "num_envs": 8}
     ),
-    "battle ppo, lag 2": case(12, 60, env=BATTLE, league=LEAGUE, sebulba=AHEAD),
-    "battle dqn, prioritised": case(
-        12, 80, env=BATTLE, dqn=SMALL_DQN | {"alpha": 0.6, "n_step": 3}, train={"algorithm": "dqn"}, sebulba=AHEAD
+    "recurrent, two seeds": program(
+        120,
+        "tests.support.games:TicTacToe",
+        network=RECURRENT,
+        ppo=ppo(sequence=4),
+        run={"seeds": 2},
+        train={"milestones": {"random": [0.01, 0.5]}},
     ),
-    "recurrent ppo, host, lag 2": case(
-        6, 80, env=HOST, league=LEAGUE, network=RECURRENT, ppo=PPO | {"sequence": 4}, sebulba=AHEAD
+    "curriculum": program(
+        120,
+        "tests.training.test_curriculum:Echo",
+        curriculum=[
+            {"name": "easy", "env.options.words": 2, "until": {"steps": 40 * 128}},
+            {"name": "hard", "env": {"options": {"team": 2, "shift": 1}}, "until": {"steps": 40 * 128}},
+            {"name": "end"},
+        ],
     ),
-    "hierarchical": case(
-        8,
-        160,
-        env={"id": "tests.support.aim_game:Aim"},
-        league=LEAGUE,
+    "hierarchical": program(
+        120,
+        "tests.support.aim_game:Aim",
         train={"algorithm": "hierarchical"},
         hierarchical={"hindsight": 0.5, "balance": True},
     ),
-    "curriculum": case(
-        10,
-        180,
-        env={"id": "tests.training.test_curriculum:Echo"},
-        league=LEAGUE,
-        curriculum=[EASY, HARD, {"name": "end"}],
+    "battle, lag 2": program(60, BATTLE, sebulba=AHEAD),
+    "battle, dqn, prioritised": program(
+        60, BATTLE, dqn=SMALL_DQN | {"alpha": 0.6, "n_step": 3}, league={}, train={"algorithm": "dqn"}, sebulba=AHEAD
     ),
-    "small": case(0, 40, env=COMPILED, train={"evaluate_every": 0, "checkpoint_every": 10}),
-    "launch -n 2": case(6, 200, env=COMPILED, league=LEAGUE, run={"devices": 2}),
-    "cache": case(10, 20, env=COMPILED),
+    "recurrent, host, lag 2": program(
+        80,
+        {"id": "tests.support.host_games:HostTicTacToe", "options": {"opening": True}},
+        network=RECURRENT,
+        ppo=ppo(sequence=4),
+        sebulba=AHEAD,
+    ),
+    "two devices": program(160, "tests.support.games:TicTacToe", run={"devices": 2}),
+    "short": program(20, "tests.support.games:TicTacToe"),
 }
 
+# ---- the kills -------------------------------------------------------------------------------------------------------
 
-def doing(run: Path) -> str:
-    """What a run was killed in."""
-    if CHANGE in (run / "log.txt").read_bytes().rpartition(b" in the call")[2]:
+Kills = Iterator[tuple[int, str]]  # the newest row at each kill of a run, and what it was killed in
+Way = Callable[[Path, Path, np.random.Generator, int, int], Kills]
+
+
+def doing(life: Life) -> str:
+    """What a training was killed in."""
+    since, run = life.log.read_bytes().rpartition(b" in the call")[2].rstrip(), life.run.path
+    if CHANGE in since:
         return "changing the stage"
+    if since.endswith(b"best responses to the policy ..."):
+        return "training a best response"
+    if life.updates()[-1] % TRAIN["evaluate_every"] == 0 and b" against " not in since:
+        return "evaluating"
     temporary = (*run.glob("checkpoints/*.orbax-checkpoint-tmp*"), *run.glob("best/*.orbax-checkpoint-tmp*"))
     return "writing a checkpoint" if temporary else "between two checkpoints"
 
 
-def killed_once(home: Path, place: Path, rng: np.random.Generator, left: int, updates: int) -> str:
-    """Kills the run of a folder beyond its newest checkpoint, with a curriculum near a change of stage; what it was
-    doing, empty if it came to its end."""
-    life = Life(home, place)
-    first = life.wait(beyond=1)
-    if first >= 0:
-        reach = max(1, (updates - first) // left)
-        ahead = [change for change in CHANGES if change > first and "curriculum" in (home / CONFIG).read_text()]
-        before, target = int(rng.choice([0, 0, 2, 6])), first + int(rng.integers(0, reach))
-        target = int(rng.choice(ahead)) - before if ahead else target
-        life.wait(beyond=1, at_least=target, line=CHANGE if target in ahead else b"")
-        time.sleep(rng.uniform(0.0, PAUSE) ** 2)
-    return doing(place / "runs" / NAME) if life.kill() else ""
+def wait(life: Life, rng: np.random.Generator, left: int, updates: int, changes: tuple[int, ...] = ()) -> bool:
+    """Waits for a random moment of the next of `left` parts of what is left of a run, or for one near the next change
+    of its stage; whether it came."""
+    if (first := life.wait(beyond=1)) < 0:
+        return False
+    target, line = first + int(rng.integers(0, max(1, (updates - first) // left))), b""
+    if ahead := [change for change in changes if change > first]:
+        before = int(rng.choice([0, 0, 2, 6]))
+        target, line = ahead[0] - before, b"" if before else CHANGE
+    life.wait(beyond=1, at_least=target, line=line)
+    time.sleep(rng.uniform(0.0, PAUSE) ** 2)
+    return True
 
 
-def cut_once(home: Path, place: Path, rng: np.random.Generator, left: int, updates: int) -> str:
-    """Kills the run of a folder inside a write of its compilation cache, which is emptied before."""
-    if not place.exists():
-        shutil.rmtree(home / "cache")
-    part, entry = rng.choice([0.0, 0.5, 0.99]), rng.integers(1, 9)
-    life = Life(home, place, program=("-c", CUTS_AN_ENTRY), KILL_ENTRY=str(entry), KILL_PART=str(part))
-    return f"writing the cache, {part:.0%} of an entry" if life.ended() == -signal.SIGKILL else ""
+def after_a_row(
+    home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int, changes: tuple[int, ...] = ()
+) -> Kills:
+    """Kills the run of a folder and resumes it, again and again."""
+    for left in range(kills, 0, -1):
+        life = Life(home, place)
+        if not wait(life, rng, left, updates, changes) or not life.kill():
+            return
+        yield life.updates()[-1], doing(life)
+    finish(home, place)
 
 
-def ranks(launcher: int) -> dict[int, int]:
+def writing_the_cache(home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int) -> Kills:
+    """Kills the run of a folder inside writes of its compilation cache, which is emptied before."""
+    shutil.rmtree(home / "cache")
+    for _ in range(kills):
+        part, entry = rng.choice([0.0, 0.5, 0.99]), rng.integers(1, 9)
+        life = Life(home, place, program=("-c", CUTS_AN_ENTRY), KILL_ENTRY=str(entry), KILL_PART=str(part))
+        if life.ended() != -signal.SIGKILL:
+            return
+        yield max(life.updates(), default=0), f"writing the cache, {part:.0%} of an entry"
+    finish(home, place)
+
+
+def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int) -> Kills:
+    """Kills processes of a launch, which starts both again each time."""
+    life = Life(home, place, program=("-m", "jaxrl", "launch", "-n", "2", "--restarts", str(kills)))
+    for left in range(kills, 0, -1):
+        if not wait(life, rng, left, updates) or life.process.poll() is not None or len(ranks(life)) < 2:
+            break
+        both, rank = ranks(life), int(rng.integers(2))
+        os.kill(both[rank], signal.SIGKILL)
+        while life.process.poll() is None and set(ranks(life).values()) & set(both.values()):
+            time.sleep(0.02)
+        yield life.updates()[-1], f"{doing(life)}, process {rank}"
+        life.read = life.log.stat().st_size
+    assert life.ended() == 0, (place / "errors").read_text()[-4000:]
+
+
+def ranks(life: Life) -> dict[int, int]:
     """Rank -> process of what `jaxrl launch` has started."""
-    found = {}
+    found, launcher = {}, life.process.pid
     for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
         with contextlib.suppress(OSError, ValueError):  # gone, or no process of the training
             words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
@@ -142,64 +189,54 @@ def ranks(launcher: int) -> dict[int, int]:
     return found
 
 
-def kill_ranks(home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int) -> Counter[str]:
-    """Kills one process of two at random, again and again, of a launch that starts all again each time."""
-    found, program = Counter[str](), ("-m", "jaxrl", "launch", "-n", "2", "--restarts", str(kills))
-    life = Life(home, place, program=program)
-    for left in range(kills, 0, -1):
-        if (first := life.wait(beyond=1)) < 0:
-            break
-        life.wait(beyond=1, at_least=first + int(rng.integers(0, max(1, (updates - first) // left))))
-        time.sleep(rng.uniform(0.0, PAUSE) ** 2)
-        if life.process.poll() is not None or len(both := ranks(life.process.pid)) < 2:
-            break
-        rank = int(rng.integers(2))
-        os.kill(both[rank], signal.SIGKILL)
-        while life.process.poll() is None and set(ranks(life.process.pid).values()) & set(both.values()):
-            time.sleep(0.02)
-        life.read = life.log.stat().st_size
-        found[f"{doing(place / 'runs' / NAME)}, process {rank}"] += 1
-    assert life.ended() == 0, (place / "errors").read_text()[-4000:]
-    return found
+ATTACKS: tuple[tuple[str, Way, int], ...] = (
+    ("recurrent, two seeds", after_a_row, 12),
+    ("curriculum", functools.partial(after_a_row, changes=(40, 80)), 12),
+    ("hierarchical", after_a_row, 12),
+    ("battle, lag 2", after_a_row, 12),
+    ("battle, dqn, prioritised", after_a_row, 12),
+    ("recurrent, host, lag 2", after_a_row, 8),
+    ("two devices", one_of_two_processes, 10),
+    ("short", writing_the_cache, 6),
+    ("beasty_bar, league, exploit", after_a_row, 8),
+    ("skull_king, league", after_a_row, 8),
+)
 
 
-def kill_again_and_again(home: Path, name: str, wanted: int) -> None:
-    """Kills runs of a case that many times, finishes each, and compares it with one that was never killed."""
-    rng, (updates, tree) = np.random.default_rng(len(name)), (CASES[name][key] for key in ("updates", "tree"))
+def attack(home: Path, name: str, way: Way, wanted: int) -> None:
+    """Kills runs of a program that many times, finishes each, and compares it with one that was never killed."""
+    tree, rng, done, wrong = PROGRAMS[name], np.random.default_rng(len(name)), 0, []
+    updates = tree["train"]["total_steps"] // (TRAIN["num_envs"] * TRAIN["num_steps"])
     configure(home, tree)
-    whole, found, runs = home / "whole", Counter[str](), 0
-    finish(home, whole)
-    if name not in ("cache", "small"):
-        finish(home, home / "again")
-        assert_as_if_nothing_had_happened(home / "again", whole)
-    while found.total() < wanted:
-        assert runs < wanted + 2, "runs come to their end before they are killed"
-        place, times = home / str(runs), min(PER_RUN, wanted - found.total())
-        if name.startswith("launch"):
-            found += kill_ranks(home, place, rng, times, updates)
-        else:
-            once = cut_once if name == "cache" else killed_once
-            for left in range(times, 0, -1):
-                if not (what := once(home, place, rng, left, updates)):
-                    break
-                found[what] += 1
-            else:
-                finish(home, place)
-        assert_as_if_nothing_had_happened(place, whole)
-        shutil.rmtree(place)
-        runs += 1
-        print(f"{name}: {dict(found)} in {runs} runs, each as if nothing had happened", file=sys.stderr, flush=True)
+    finish(home, home / "whole")
+    for run in range(wanted + 2):
+        place = home / str(run)
+        kills = list(way(home, place, rng, min(PER_RUN, wanted - done), updates))
+        try:
+            assert_as_if_nothing_had_happened(place, home / "whole")
+            shutil.rmtree(place)
+        except AssertionError as error:
+            wrong.append(error)
+        exact = "NO" if wrong else "yes"
+        for row, what in kills:
+            done += 1
+            print(f"{name} | kill {done} | row {row} of {updates} | {what} | run {run} exact: {exact}", file=sys.stderr)
+        if done >= wanted or wrong:
+            break
+    assert not wrong, wrong
+    assert done >= wanted, "runs come to their end before they are killed"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case["kills"]])
-def test_a_run_that_is_killed_again_and_again(name, tmp_path):
-    kill_again_and_again(tmp_path, name, -(-KILLS * CASES[name]["kills"] // 100))
+@pytest.mark.parametrize(("name", "way", "share"), ATTACKS, ids=[name for name, *_ in ATTACKS])
+def test_a_run_that_is_killed_again_and_again(name, way, share, tmp_path):
+    attack(tmp_path, name, way, -(-KILLS * share // 100))
 
 
 @pytest.mark.thorough
-def test_a_run_that_is_killed_once(tmp_path):
-    kill_again_and_again(tmp_path, "small", 1)
+@pytest.mark.parametrize("name", ["recurrent, two seeds", "recurrent, host, lag 2", "battle, dqn, prioritised"])
+def test_a_run_that_is_killed_once(name, tmp_path):
+    attack(tmp_path, name, after_a_row, 1)
 
 
 def test_only_updates_of_this_life_are_waited_for(tmp_path, monkeypatch):

@@ -20,27 +20,24 @@ from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.metric_log import read_rows
 from tests.support.paths import PYTHONPATH
 
-# Runs the command line until the place and update named in the environment.
+# Runs the command line until the call after the update named in the environment.
 KILLED = """
 import os, signal, sys
 from jaxrl import cli
-from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl.training.trainer import Trainer
-owner, name = {"call": (Trainer, "_call"), "learn": (Sebulba, "_learn")}[os.environ["KILL_IN"]]
-method = getattr(owner, name)
-def dying(self, *arguments):
-    update = self.update if name == "_call" else int(arguments[0].update)
-    if update == int(os.environ["KILL_AT"]):
+call = Trainer._call
+def dying(self):
+    if self.update == int(os.environ["KILL_AT"]):
         os.kill(os.getpid(), signal.SIGKILL)
-    return method(self, *arguments)
-setattr(owner, name, dying)
+    call(self)
+Trainer._call = dying
 sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-def kill(*arguments: str, at: int, inside: str = "call") -> None:
-    """Runs `jaxrl` until it is killed at this update: before a "call", or where a host game's learner would "learn"."""
-    environment = {"KILL_IN": inside, "KILL_AT": str(at), "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
+def kill(*arguments: str, at: int) -> None:
+    """Runs `jaxrl` until it is killed before the call after this update."""
+    environment = {"KILL_AT": str(at), "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", KILLED, *arguments]
     child = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr
@@ -69,6 +66,7 @@ def assert_same(first: Snapshot, second: Snapshot) -> None:
 
 NAME, CONFIG = "run", "config.yaml"
 UPDATED = re.compile(rb"update (\d+): [\d.]+ s in the call")  # of the log at level debug
+OF_TIME = re.compile(r"time/|(time|date|clock|seconds|cpu_seconds)$")  # names in records
 OF_A_PROCESS = re.compile(r"share-\d+\.npz|log\.\d+\.txt")
 
 LONGEST = 900.0  # seconds of a life, after which it counts as one that hangs
@@ -160,17 +158,16 @@ def finish(home: Path, place: Path) -> None:
 
 def assert_as_if_nothing_had_happened(place: Path, whole: Path) -> None:
     """Asserts that two runs have the same leaves, rows, tables and files."""
-    run, other = place / "runs" / NAME, whole / "runs" / NAME
-    assert_same(newest(whole, NAME), newest(place, NAME))
-    best = [runs.RunDirectory(each).best() for each in (other, run)]
-    assert best[0].steps() == best[1].steps()
-    if best[0].steps():
-        assert_same(best[0].newest(), best[1].newest())
+    run, other = (runs.RunDirectory(each / "runs" / NAME) for each in (place, whole))
+    for store, wanted in ((run.checkpoints(), other.checkpoints()), (run.best(), other.best())):
+        assert store.steps() == wanted.steps()
+        for first, second in ((store.read(step), wanted.read(step)) for step in wanted.steps()):
+            assert_same(first, second)
+            assert _timeless(first.meta["host"]) == _timeless(second.meta["host"]), first.step
     assert rows(whole, NAME) == rows(place, NAME)
-    for file in ("best.json", "evaluation.json"):
-        found, wanted = (timeless(each / file) for each in (run, other))
-        assert found == wanted, file
-    assert listing(run) == listing(other)
+    for file in ("best.json", "evaluation.json", "milestones.json"):
+        assert timeless(run.path / file) == timeless(other.path / file), file
+    assert listing(run.path) == listing(other.path)
     tables = [lines_of_tables(each / "said") for each in (place, whole)]
     assert tables[0] == tables[1]
     errors = (place / "errors").read_text()
@@ -185,7 +182,7 @@ def timeless(path: Path) -> Any:
 
 def _timeless(content: Any) -> Any:
     if isinstance(content, dict):
-        return {name: _timeless(part) for name, part in content.items() if name not in ("time", "date", "seconds")}
+        return {name: _timeless(part) for name, part in content.items() if not OF_TIME.match(name)}
     return [_timeless(part) for part in content] if isinstance(content, list) else content
 
 

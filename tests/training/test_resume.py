@@ -1,8 +1,7 @@
 """Exact resume: N updates, a checkpoint and N more are 2 N updates, leaf by leaf, whatever is trained.
 
 One line of the table is one program; options that do not meet in one line meet in pairs. That nothing outside of a
-checkpoint is needed is tested by `kill -9`: compiled in tests/training/test_trainer.py, on the host in
-tests/training/sebulba/test_faults.py, DQN on the host in tests/algorithms/dqn/test_runs.py.
+checkpoint is needed is tested by `kill -9`: tests/attacks/test_kills.py.
 """
 
 from __future__ import annotations

@@ -79,9 +79,9 @@ def test_milestones_and_gains_by_hand():
         (StopRules(), ""),
         (StopRules(plateau=3), "no evaluation of 3 was better than that after update 8"),
         (StopRules(plateau=4), ""),
-        (StopRules(minutes=2.0), "it has trained for 2 minutes"),
+        (StopRules(minutes=2.0), "it has taken 2 minutes"),
         (StopRules(minutes=2.1), ""),
-        (StopRules(cpu_minutes=3.5), "the CPU has trained for 4 minutes"),
+        (StopRules(cpu_minutes=3.5), "the CPU has trained 4 minutes"),
         (StopRules(win_rate=0.5), "the win rate has reached 55.0%"),
         (StopRules(win_rate={"hard": 0.4, "weak": 0.7}), "the win rate has reached 40.0% against hard, 70.0% against"),
         (StopRules(win_rate={"hard": 0.5, "weak": 0.7}), ""),
@@ -89,7 +89,7 @@ def test_milestones_and_gains_by_hand():
     ],
 )
 def test_stop_rules_by_hand(rules, why):
-    host = HostState(seconds=120.0, cpu_seconds=240.0, since_best=3, best_update=8)
+    host = HostState(clock=120.0, seconds=1.0, cpu_seconds=240.0, since_best=3, best_update=8)
     host.win_rates = {"hard": 0.4, "weak": 0.7, "": 0.55}
     assert over(rules, host).startswith(why) and bool(over(rules, host)) == bool(why)
 
@@ -143,6 +143,9 @@ def test_a_training_that_is_over_early_ends_like_any_other(tmp_path, capsys):
     assert newest(tmp_path, "short").step == 12
     assert train("timed", "train.stop.cpu_minutes=1e-9", "train.stop.minutes=5") == 0
     assert newest(tmp_path, "timed").step == 1
+    assert train("paid", "train.stop.minutes=0.01") == 0  # 0.6 seconds: compilation is paid for as well
+    host = newest(tmp_path, "paid").meta["host"]
+    assert newest(tmp_path, "paid").step == 1 and host["clock"] > max(0.6, host["seconds"])
     assert train("strong", "train.stop.win_rate={random: 0.01}") == 0
     assert newest(tmp_path, "strong").step == 2
 

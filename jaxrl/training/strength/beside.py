@@ -1,13 +1,15 @@
-"""Evaluation beside a training (`evaluate.beside`): a process of its own plays, and the training does not wait.
+"""Evaluation beside a training (`evaluate.beside`): a process of its own plays, and the training goes on meanwhile.
 
     RUN/beside/states/U/   the training state after U updates, a checkpoint, until a later one does without it
     RUN/beside/U.json      what the evaluation of it has found
     RUN/beside/log.txt     what the process has said
 
 The trainer stores the state of an evaluation point and writes its number to the process, which stores the result. All
-points are evaluated, in order. A checkpoint of the training names those whose results it has not taken in yet, so a
-resumed training takes them from the files, or has them made again. The process ends with its input, so also when the
-training is killed. If the process dies, the training makes the pending evaluations and all later ones itself.
+points are evaluated, in order. The training waits where more than LAG of them are pending, so that what looks at
+evaluations (`train.stop`) can act also where cores are short. A checkpoint of the training names those whose results it
+has not taken in yet, so a resumed training takes them from the files, or has them made again. The process ends with its
+input, so also when the training is killed. If the process dies, the training makes the pending evaluations and all
+later ones itself.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from jaxrl_envs.shared import files
 
 FOLDER, STATES = "beside", "states"
 ALL = 1 << 30  # checkpoints to keep: we remove them
+LAG = 2  # evaluations that may be pending while the training goes on: one is played, one waits for it
 NICENESS = 10  # the training comes first where cores are short
 WAIT = 0.05  # seconds between two looks at a folder
 

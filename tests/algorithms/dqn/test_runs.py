@@ -1,4 +1,4 @@
-"""DQN runs from the command line: killed and resumed in another process, evaluated, exported, and met by others."""
+"""DQN runs from the command line: evaluated, exported, and met by others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from jaxrl.players.export import load_policy
 from jaxrl.runs.metric_log import read_rows
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import SMALL_DQN, dqn_config
-from tests.support.killing import assert_same, kill, newest
 from tests.support.nim import HostNim
 
 pytestmark = pytest.mark.thorough
@@ -56,19 +55,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(home: Path, config: str, name: str, *overrides: str) -> int:
     return cli.main(["train", "--config", str(home / f"{config}.yaml"), "--name", name, *overrides])
-
-
-def test_killed_and_resumed_in_another_process_it_is_the_same(home: Path) -> None:
-    """Leaf by leaf: parameters, target network, optimizer, games, replay buffer, priorities, counters and keys."""
-    kill("train", "--config", str(home / "host.yaml"), "--name", "killed", at=10)
-    assert newest(home, "killed").step in (4, 8)  # the write of 8 may have been under way
-    assert cli.main(["resume", str(home / "runs" / "killed")]) == 0
-    first, second = newest(home, "host"), newest(home, "killed")
-    assert first.step == 12
-    groups = {leaf.split(".")[0] for leaf in first.arrays} | {".".join(leaf.split(".")[:2]) for leaf in first.arrays}
-    assert {"lanes", "key", "env_steps"} <= groups
-    assert {f"learner.{part}" for part in ("params", "target", "opt_state", "replay", "ready")} <= groups
-    assert_same(first, second)
 
 
 @pytest.mark.parametrize("game", GAMES)

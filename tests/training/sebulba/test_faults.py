@@ -21,7 +21,7 @@ from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.trainer import Trainer
-from tests.support.killing import assert_same, kill, rows
+from tests.support.killing import assert_same, rows
 from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.support.training import assert_identical
 from tests.support.waiting import wait_until
@@ -113,15 +113,6 @@ def trouble_after(monkeypatch, home: Path, update: int) -> None:
 
 
 # ---- stops ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_killed_process_resumes_exactly(home, whole):
-    """kill -9 in the middle of an update, with actors one update ahead, and another process; with a league."""
-    kill("train", "--config", str(home / "tiny.yaml"), "--name", "killed", LEAGUE, at=6, inside="learn")
-    assert store(home, "killed").newest().step in (2, 4)  # the write of 6 may not have begun
-    assert resume(home, "killed") == 0
-    assert_as_if_nothing_had_happened(home, "killed", whole)
-    assert learnt(home, "killed") == whole[1]
 
 
 def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
