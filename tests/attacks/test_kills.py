@@ -126,12 +126,12 @@ def doing(life: Life) -> str:
     return "writing a checkpoint" if temporary else "between two checkpoints"
 
 
-def wait(life: Life, rng: np.random.Generator, left: int, updates: int, changes: tuple[int, ...] = ()) -> bool:
-    """Waits for a random moment of the next of `left` parts of what is left of a run, or for one near the next change
-    of its stage; whether it came."""
+def wait(life: Life, rng: np.random.Generator, part: float, updates: int, changes: tuple[int, ...] = ()) -> bool:
+    """Waits for a row beyond the checkpoint and for that part of all updates, or for a moment near the next change of
+    the stage; whether it came."""
     if (first := life.wait(beyond=1)) < 0:
         return False
-    target, line = first + int(rng.integers(0, max(1, (updates - first) // left))), b""
+    target, line = int(updates * part), b""
     if ahead := [change for change in changes if change > first]:
         before = int(rng.choice([0, 0, 2, 6]))
         target, line = ahead[0] - before, b"" if before else CHANGE
@@ -144,9 +144,9 @@ def after_a_row(
     home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int, changes: tuple[int, ...] = ()
 ) -> Kills:
     """Kills the run of a folder and resumes it, again and again."""
-    for left in range(kills, 0, -1):
+    for number in range(kills):
         life = Life(home, place)
-        if not wait(life, rng, left, updates, changes) or not life.kill():
+        if not wait(life, rng, rng.uniform(number, number + 0.9) / kills, updates, changes) or not life.kill():
             return
         yield life.updates()[-1], doing(life)
     finish(home, place)
@@ -167,8 +167,8 @@ def writing_the_cache(home: Path, place: Path, rng: np.random.Generator, kills: 
 def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int) -> Kills:
     """Kills processes of a launch, which starts both again each time."""
     life = Life(home, place, program=("-m", "jaxrl", "launch", "-n", "2", "--restarts", str(kills)))
-    for left in range(kills, 0, -1):
-        if not wait(life, rng, left, updates) or life.process.poll() is not None or len(ranks(life)) < 2:
+    for number in range(kills):
+        if not wait(life, rng, rng.uniform(number, number + 0.9) / kills, updates) or len(ranks(life)) < 2:
             break
         both, rank = ranks(life), int(rng.integers(2))
         os.kill(both[rank], signal.SIGKILL)
@@ -182,10 +182,11 @@ def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kill
 def ranks(life: Life) -> dict[int, int]:
     """Rank -> process of what `jaxrl launch` has started."""
     found, launcher = {}, life.process.pid
-    for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
-        with contextlib.suppress(OSError, ValueError):  # gone, or no process of the training
-            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            found[int(words[words.index(b"--rank") + 1])] = int(child)
+    with contextlib.suppress(OSError):  # it has ended
+        for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+            with contextlib.suppress(OSError, ValueError):  # gone, or no process of the training
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+                found[int(words[words.index(b"--rank") + 1])] = int(child)
     return found
 
 

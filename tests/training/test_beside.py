@@ -92,10 +92,11 @@ def test_a_dead_evaluator_loses_nothing(home, capsys, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_the_training_waits_for_an_evaluator_that_lags_so_that_stop_rules_act(home):
+def test_the_training_waits_for_an_evaluator_that_lags_so_that_stop_rules_act(home, capsys):
     """The twelve updates take less time than the process that evaluates takes to start."""
     assert train("stopped", BESIDE, "train.stop.win_rate={random: 0.01}") == 0
-    assert newest(home, "stopped").step <= 2 * (1 + beside.LAG) and not newest(home, "stopped").meta["host"]["pending"]
+    assert newest(home, "stopped").step <= 2 * (1 + beside.LAG)
+    assert cli.main(["resume", "stopped"]) == 0 and "'stopped' has ended after" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

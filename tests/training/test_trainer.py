@@ -124,8 +124,10 @@ def test_ctrl_c_is_heard_after_the_output_was_closed(monkeypatch):
 
 
 @pytest.mark.thorough
-def test_a_run_can_be_extended(home, capsys):
+def test_a_run_can_be_extended(home, capsys, monkeypatch):
+    monkeypatch.setattr(trainer, "AT_RISK", 0.0)  # what a kill may lose: every call is saved
     assert train(home, "short", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
+    assert newest_steps(home, "short") == [2, 4]
     assert cli.main(["resume", str(home / "runs" / "short"), "--steps", str(8 * STEPS_PER_UPDATE)]) == 0
     assert newest(home, "short").step == 8
     assert runs.find_run(home / "runs" / "short").config().num_updates == 8
