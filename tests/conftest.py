@@ -23,22 +23,18 @@ os.environ["JAXRL_ALLOW"] = "tests,examples"
 # devices start a process of their own.
 xla.set_devices(1)
 
-AS_USERS = (  # how `jaxrl` compiles Skull King
-    "--xla_backend_optimization_level=3 --xla_cpu_use_fusion_emitters=true"
-    " --xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
-)
+# How `jaxrl` compiles Skull King.
+AS_USERS = "--xla_backend_optimization_level=3 --xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
 
 # Most of the time goes into compiling, so it is done fast rather than well; results are the same up to rounding. XLA
-# aborts on some programs with multi-output fusion and without fusion emitters, so the former is off where a game asks
-# for it too. Given flags win: with AS_USERS everything is compiled as users' programs are, which the tests marked
-# `optimised` are in any case. A flag that XLA does not know ends the process: only a version that was tried gets them.
-FAST = importlib.metadata.version("jaxlib").startswith("0.10.") and AS_USERS not in os.environ.get("XLA_FLAGS", "")
+# aborts on some programs with multi-output fusion, so it is off where a game asks for it too. Given flags win: with
+# AS_USERS everything is compiled as users' programs are, which the tests marked `optimised` are in any case.
+FAST = AS_USERS not in os.environ.get("XLA_FLAGS", "")
 if FAST:
     xla.add_flag("xla_backend_optimization_level", "0")
-    xla.add_flag("xla_cpu_use_fusion_emitters", "false")
     xla.add_flag("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
-else:
-    xla.fuse()
+    if importlib.metadata.version("jaxlib").startswith("0.10."):  # XLA ends a process whose flag it does not know
+        xla.add_flag("xla_cpu_use_fusion_emitters", "false")
 
 # Tracing makes many objects and hardly any cycles; a process that has seen half of the suite looks through all of them
 # again and again for nothing.

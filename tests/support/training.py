@@ -149,10 +149,9 @@ def assert_close(left: Any, right: Any, tolerance: float) -> None:
 
 def on_devices(source: str, devices: int) -> Any:
     """Runs a program in its own process with `devices` virtual CPU devices; returns the JSON of its last line."""
-    fast = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # to compile, as in conftest.py
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} {fast}",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}",  # the last one wins
         "PYTHONPATH": PYTHONPATH,
     }
     done = subprocess.run(
