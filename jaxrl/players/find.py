@@ -14,8 +14,8 @@ from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.games import make_games
 from jaxrl.players.export import ExportedPolicy, load_policy
-from jaxrl.players.player import Player
-from jaxrl.players.spec import BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
+from jaxrl.players.player import Player, agent_player
+from jaxrl.players.spec import AGENT, BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.search.searchers import scripted_player
 from jaxrl_envs.contract.env import Env
@@ -94,10 +94,10 @@ def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None 
       UserError: there is no such player, or it plays another game.
     """
     spec = parse(name)
-    if spec.kind == BOT:
+    if spec.kind in (BOT, AGENT):
         config = like.config if like else configs.load(lookup.config, lookup.overrides, lookup.allow)
         env = like.env if like else make_games(config).evaluation
-        return FoundPlayers([scripted_player(env, spec.name)], config, env)
+        return FoundPlayers([_untrained(env, spec)], config, env)
     changes = () if like and not like.trained else lookup.overrides  # those of a bot name its game
     found = _trained(spec, lookup.checkpoint, lookup.allow, changes, sampled=lookup.sampled, elsewhere=True)
     if like and not found.can_join(like):
@@ -106,12 +106,12 @@ def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None 
 
 
 def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> list[Player]:
-    """The bots, searchers, zoo policies and policy files with these names, where a bot needs no prefix; arguments and
-    errors as for `find_player`."""
+    """The bots, searchers, agents, zoo policies and policy files with these names, where a bot needs no prefix;
+    arguments and errors as for `find_player`."""
     known, env = like.env.bots, like.env
     return [
         find_player(name, lookup, like).players[0]
-        if name not in known and policy_file(parse(name))
+        if name not in known and (policy_file(parse(name)) or parse(name).kind == AGENT)
         else scripted_player(env, parse(name).label)
         for name in names
     ]
@@ -209,8 +209,9 @@ def find_players(
     """All players of a tournament; players of equal networks share one program.
 
     Args:
-      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", "zoo:NAME", the
-        path of a policy file, or a configuration key "a.b=v", of the game too if only bots play.
+      texts: each "bots" (all of the game), "bot:NAME", "agent:package.module:Class", "RUN", "RUN@UPDATE", "RUN@best",
+        "RUN@all", "zoo:NAME", the path of a policy file, or a configuration key "a.b=v", of the game too if only bots
+        play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
       allow: what the files may name, see `jaxrl.config.trust`.
@@ -221,7 +222,7 @@ def find_players(
     overrides = [text for text in texts if "=" in text]
     names = [text for text in texts if "=" not in text]
     specs = [parse(name) for name in names]
-    trained = [each for spec in specs if not _is_bot(spec) for each in _all_trained(spec, sampled, allow, overrides)]
+    trained = [each for spec in specs if not _no_policy(spec) for each in _all_trained(spec, sampled, allow, overrides)]
     for each in trained:
         if each.game != trained[0].game:
             raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
@@ -231,9 +232,9 @@ def find_players(
     env = trained[0].env if trained else make_games(settings).evaluation
     players = []
     for spec in specs:
-        if _is_bot(spec):
-            bots = list(env.bots) if spec.text == ALL_BOTS else [spec.name]
-            players += [scripted_player(env, bot) for bot in bots]
+        if _no_policy(spec):
+            specs_of = [parse(f"{BOT}{bot}") for bot in env.bots] if spec.text == ALL_BOTS else [spec]
+            players += [_untrained(env, each) for each in specs_of]
     programs: dict[Any, Player] = {}
     for each in trained:
         tree = configs.to_dict(each.config)  # what differs in settings of an algorithm may differ in its network
@@ -249,8 +250,13 @@ def find_players(
     return FoundPlayers(players, settings, env)
 
 
-def _is_bot(spec: PlayerSpec) -> bool:
-    return spec.text == ALL_BOTS or spec.kind == BOT
+def _no_policy(spec: PlayerSpec) -> bool:
+    return spec.text == ALL_BOTS or spec.kind in (BOT, AGENT)
+
+
+def _untrained(env: Env, spec: PlayerSpec) -> Player:
+    """A bot, a searcher or an agent."""
+    return agent_player(env, spec.name) if spec.kind == AGENT else scripted_player(env, spec.name)
 
 
 def _all_trained(

@@ -16,7 +16,9 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
 from jaxrl.players.spec import refuse_searcher
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
+from jaxrl_envs.contract.outside_agent import OutsideAgent
 from jaxrl_envs.shared.errors import UserError, nearest
+from jaxrl_envs.shared.user_code import find_class
 
 MAX_STEPS = 20_000  # a longer game counts as one that does not end
 
@@ -93,6 +95,12 @@ def bot_player(env: Env, name: str) -> Player:
         raise UserError(f"there is no bot {name!r} in this game: {nearest(name, env.bots)}")
     bot = env.bots[name]
     return Player(name, lambda params, memory, state, key: (bot(state, key), memory), bot=name)
+
+
+def agent_player(env: Env, name: str) -> Player:
+    """The program "package.module:Class" of the user's own; its module is imported. Errors as of `find_class`."""
+    agent: OutsideAgent = find_class(name, OutsideAgent, "agent")(env)
+    return Player(name, lambda params, memory, state, key: (agent.actions(state), memory))
 
 
 def any_bot(env: Env, names: Sequence[str]) -> Player:

@@ -4,6 +4,7 @@
     bot:searcher-N                 its reference searcher with N worlds, see `jaxrl.search.searchers`
     zoo:NAME                       a policy that comes with jaxrl
     run:NAME, run:NAME@CHECKPOINT  a trained run: its newest checkpoint, "best", or a number of updates
+    agent:package.module:Class     a program of the user's own, see `jaxrl_envs.contract.outside_agent`
     search:SECONDS                 a search with a time limit, at the tables of `jaxrl serve`
     NAME, NAME@CHECKPOINT          without a prefix: among opponents a bot, elsewhere a policy file or a run
 
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from jaxrl_envs.shared.errors import UserError, nearest
 
-BOT, ZOO, RUN, SEARCH = "bot:", "zoo:", "run:", "search:"  # the kinds, which are also the prefixes
+BOT, ZOO, RUN, AGENT, SEARCH = "bot:", "zoo:", "run:", "agent:", "search:"  # the kinds, which are also the prefixes
 BARE = ""  # without a prefix
 
 
@@ -26,7 +27,7 @@ class PlayerSpec(NamedTuple):
     """A parsed specification."""
 
     text: str  # as it was given
-    kind: str  # BOT, ZOO, RUN, SEARCH or BARE
+    kind: str  # BOT, ZOO, RUN, AGENT, SEARCH or BARE
     name: str  # without the prefix and the checkpoint
     checkpoint: str = ""  # of a run; empty: the newest
 
@@ -38,7 +39,7 @@ class PlayerSpec(NamedTuple):
 
 def parse(text: str) -> PlayerSpec:
     """Reads the specification of a player."""
-    for kind in (BOT, ZOO, RUN, SEARCH):
+    for kind in (BOT, ZOO, RUN, AGENT, SEARCH):
         if text.startswith(kind):
             name = text.removeprefix(kind)
             return PlayerSpec(text, kind, *split_checkpoint(name)) if kind == RUN else PlayerSpec(text, kind, name)

@@ -9,16 +9,20 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
+from jaxrl.config import Config
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy, save_policy
-from jaxrl.players.player import Player, bot_player, network_player
+from jaxrl.players.find import FoundPlayers, Lookup, find_opponents
+from jaxrl.players.player import Player, agent_player, bot_player, network_player
 from jaxrl.runs.directory import load_run
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
+from jaxrl_envs.contract.outside_agent import OutsideAgent
+from jaxrl_envs.shared.errors import UserError
 from tests.jaxrl_envs.host.test_match import Remote
 from tests.players.test_export import a_run
 from tests.support.games import HighCard, OneAgainstTwo, RockPaperScissors
@@ -212,3 +216,30 @@ def test_a_person_is_told_who_is_on_the_side(capsys, monkeypatch):
         cli.main(["play", "bot:optimal", "env.id=tests.support.games:Signals", "run.cache_dir=''", "--seed", "1"]) == 0
     )
     assert "seat 1: optimal, seat 2: optimal (your side), seat 3: optimal" in capsys.readouterr().out
+
+
+# ---- programs of the user's own --------------------------------------------------------------------------------------
+
+
+class Lowest(OutsideAgent):
+    """Plays the first legal action, as NumPy finds it."""
+
+    def act(self, seen):
+        return np.argmax(seen[1], axis=-1)
+
+
+@pytest.mark.parametrize("game", [HighCard, RockPaperScissors])
+def test_an_agent_on_the_host_plays_as_the_same_function_in_the_program(game):
+    env = game()
+    inside = Player("inside", lambda params, memory, state, key: (jnp.argmax(state.legal_action_mask, -1), memory))
+    outside = find_opponents(["agent:tests.players.test_players:Lowest"], Lookup(), FoundPlayers([], Config(), env))[0]
+    bots = [bot_player(env, "random")]
+    left, right = (evaluate_players(env, [player], bots, deals=8, seed=1)[0] for player in (inside, outside))
+    same(left.samples, right.samples)
+    results = Tournament(env, [inside, outside, *bots], deals=4).run()
+    assert results.names[1] == "tests.players.test_players:Lowest"
+
+
+def test_an_agent_that_is_none_is_a_sentence():
+    with pytest.raises(UserError, match="agent 'tests.players.test_players:HighCard' is no subclass"):
+        agent_player(HighCard(), "tests.players.test_players:HighCard")

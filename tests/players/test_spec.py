@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxrl.players.spec import BARE, BOT, RUN, SEARCH, ZOO, parse, split_checkpoint
+from jaxrl.players.spec import AGENT, BARE, BOT, RUN, SEARCH, ZOO, parse, split_checkpoint
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ from jaxrl.players.spec import BARE, BOT, RUN, SEARCH, ZOO, parse, split_checkpo
         ("zoo:battle", ZOO, "battle", "", "zoo:battle"),
         ("run:mine", RUN, "mine", "", "run:mine"),
         ("run:mine@best", RUN, "mine", "best", "run:mine@best"),
+        ("agent:a.b:C", AGENT, "a.b:C", "", "agent:a.b:C"),
         ("search:1.5", SEARCH, "1.5", "", "search:1.5"),
         ("mine@500", BARE, "mine@500", "", "mine@500"),
     ],

@@ -16,6 +16,7 @@ from jaxrl_envs.car_soccer import actions
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.simulators import rocketsim
+from jaxrl_envs.car_soccer.simulators.agents import RLGymAgent
 from jaxrl_envs.car_soccer.simulators.rlgym import RLGym
 from jaxrl_envs.car_soccer.simulators.rocketsim import ArenaView, Pitch, packed, unpacked
 from jaxrl_envs.shared.errors import UserError
@@ -174,26 +175,43 @@ def test_what_is_seen_is_what_rlgym_sees(simulator):
     """DefaultObs of RLGym's engine and ours, of the same arena in RocketSim."""
     reason = "pip install --no-deps rlgym-rocket-league==2.0.1"
     builders = pytest.importorskip("rlgym.rocket_league.obs_builders", reason=reason)
-    engines = pytest.importorskip("rlgym.rocket_league.sim", reason=reason)
     from rlgym.rocket_league.action_parsers import LookupTableAction
 
     assert (LookupTableAction.make_lookup_table() == actions.TABLE).all()
     game = CarSoccer(teams=(1, 2))
     state, arenas = game.init(jax.random.key(0)), moments()
-    build = builders.DefaultObs(zero_padding=3)
+    build, agent = builders.DefaultObs(zero_padding=3), RLGymAgent(game)
     for number, view in enumerate(views(arenas)):
-        pitch, late = Pitch(simulator, game.settings), engines.RocketSimEngine()
-        pitch.write(view, 0)
         arena = jax.tree.map(lambda leaf, number=number: jnp.asarray(leaf[number]), arenas)
-        late._arena = pitch._arena
-        late._cars = dict(zip(RLGym(game).agents, pitch._cars, strict=True))
-        late._agent_ids = {car.id: agent for agent, car in late._cars.items()}
-        late._hitboxes, late._touches = ({car.id: 0 for car in pitch._cars} for _ in range(2))
-        theirs = build.build_obs(list(late._cars), late._get_state(), {})
+        theirs = build.build_obs(agent.names, agent.state_of(view, 0), {})
         ours = game._views(state.replace(game=state.game.replace(arena=arena)))
         for seat, row in enumerate(theirs.values()):
             differs = np.flatnonzero(np.abs(np.asarray(ours)[seat] - row) > 1e-6)
             assert not len(differs), (number, seat, differs)
+
+
+def test_an_agent_of_rlgym_plays_the_rows_that_it_chooses(simulator):
+    reason = "pip install --no-deps rlgym-rocket-league==2.0.1"
+    builders = pytest.importorskip("rlgym.rocket_league.obs_builders", reason=reason)
+    parsers = pytest.importorskip("rlgym.rocket_league.action_parsers", reason=reason)
+
+    class Chooses(RLGymAgent):
+        obs_builder, action_parser = builders.DefaultObs(zero_padding=3), parsers.LookupTableAction()
+
+        def choose(self, observations):
+            assert all(row.shape == (172,) for row in observations.values())
+            return {"blue-0": np.array([20]), "orange-0": np.array([89])}
+
+    class Presses(Chooses):
+        action_parser = None
+
+        def choose(self, observations):
+            return {"blue-0": actions.TABLE[20] * 0.9, "orange-0": np.tile(actions.TABLE[89], (8, 1))}
+
+    game = CarSoccer()
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
+    for kind in (Chooses, Presses):
+        np.testing.assert_array_equal(jax.jit(jax.vmap(kind(game).actions))(states), [[20, 89]] * 3)
 
 
 # ---- as in RLGym ----------------------------------------------------------------------------------------------------

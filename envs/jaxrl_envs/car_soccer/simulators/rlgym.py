@@ -36,8 +36,7 @@ class RLGym:
     def __init__(self, env: CarSoccer | None = None, seed: int = 0):
         """One arena; `env` is one against one by default, and `seed` decides how episodes begin."""
         self.env = env or CarSoccer()
-        colours = [("blue", "orange")[team] for team in self.env.teams.of]
-        self.agents = [f"{colour}-{colours[:seat].count(colour)}" for seat, colour in enumerate(colours)]
+        self.agents = agent_names(self.env)
         self._key, self._episodes = prng.fast_key(seed), 0
         self._init, self._step = jax.jit(self.env.init), jax.jit(self._advance)
         self._state: CarSoccerState | None = None
@@ -118,3 +117,9 @@ class RLGym:
     def _by_agent(self, values: Any) -> PerAgent:
         values = np.asarray(values) if isinstance(values, jax.Array) else values
         return dict(zip(self.agents, values, strict=True))
+
+
+def agent_names(env: CarSoccer) -> list[Agent]:
+    """The seats as RLGym names its agents."""
+    colours = [("blue", "orange")[team] for team in env.teams.of]
+    return [f"{colour}-{colours[:seat].count(colour)}" for seat, colour in enumerate(colours)]

@@ -241,6 +241,14 @@ class Pitch:
         view.cooldown[:] = [state.cooldown for state in states]
         view.lock[:] = [self._number.get(state.prev_locked_car_id, -1) for state in states]
 
+    def shown_by(self, engine: Any, names: Sequence[str]) -> Any:
+        """The state of the arena as RLGym's engine for RocketSim tells it, its cars called so."""
+        engine._arena, engine._cars = self._arena, dict(zip(names, self._cars, strict=True))
+        engine._agent_ids = {car.id: name for name, car in engine._cars.items()}
+        engine._hitboxes, engine._touches = ({car.id: 0 for car in self._cars} for _ in range(2))
+        engine._tick_count = self._arena.tick_count
+        return engine._get_state()
+
     def _state(self, row: np.ndarray, late: int) -> Any:
         """A row of a car as RocketSim has it; `late` is how many ticks its clock is ahead of the game's."""
         make, state = self._module, self._module.CarState()
