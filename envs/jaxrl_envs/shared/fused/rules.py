@@ -314,11 +314,13 @@ def _while(trace, equation, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, bod
     return shaped(lax.while_loop(lambda carry: trace.any(carry[0]), advance, carry)[1], avals)
 
 
-def _scan(trace, equation, *operands, jaxpr, length, num_consts, num_carry, reverse, **_):
-    """A loop if it neither reads nor writes rows, else unrolled."""
-    consts, carry, rows = parts(operands, [num_consts, num_carry])
+def _scan(trace, equation, *operands, jaxpr, length, reverse, **_):
+    """A loop if it neither reads nor writes rows, else unrolled. Rows have an axis more outside than in the body."""
     avals = [var.aval for var in equation.outvars]
-    if len(equation.invars) == num_consts + num_carry and len(avals) == num_carry:
+    num_carry = sum(outer.ndim == inner.ndim for outer, inner in zip(avals, jaxpr.out_avals, strict=True))
+    num_rows = sum(var.aval.ndim > inner.ndim for var, inner in zip(equation.invars, jaxpr.in_avals, strict=True))
+    consts, carry, rows = parts(operands, [len(operands) - num_carry - num_rows, num_carry])
+    if not num_rows and len(avals) == num_carry:
 
         def advance(_, items):
             with trace.scope():
@@ -334,6 +336,16 @@ def _scan(trace, equation, *operands, jaxpr, length, num_consts, num_carry, reve
     columns = zip(*found, strict=True)
     stacked = [[item for value in column for item in items_of(value)] for column in columns]
     return [*carry, *(make(aval, items) for aval, items in zip(avals[num_carry:], stacked, strict=True))]
+
+
+def _expanded(trace, equation, *operands, _prim):
+    """Calls the jaxpr that a primitive of jax 0.12 (`searchsorted`) stands for."""
+
+    def expand(*leaves):
+        return jax.tree.leaves(_prim.expand(*jax.tree.unflatten(_prim.in_tree, leaves)))
+
+    forms = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in equation.invars]
+    return trace.call(jax.make_jaxpr(expand)(*forms), list(operands))
 
 
 def _cond(trace, equation, index, *operands, branches, **_):
@@ -388,6 +400,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "bitcast_convert_type": _bitcast,
     "while": _while,
     "scan": _scan,
+    "call_hi_primitive": _expanded,
     "cond": _cond,
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
