@@ -53,7 +53,7 @@ class Guard:
         if refusal is not None:
             return await _close(scope, receive, send, refusal)
         line = scope.get("state", {}).get(LINE)
-        place = self._gate.take(line, bool(scope.get(GUEST)), table_of(scope["path"]))
+        place = self._gate.take(line, GUEST.get(), table_of(scope["path"]))
         if place is None:
             return await _close(scope, receive, send, PlainTextResponse("the server is full: try again", 503))
         try:
@@ -97,7 +97,7 @@ class Guard:
             return answer
         if self._right(asked.cookies.get(COOKIE, "")):
             return None
-        scope[GUEST] = True
+        GUEST.set(True)
         if self._is_guest(scope, asked.cookies, table):
             return None
         return PlainTextResponse("open the address with the token that the server printed", 401)

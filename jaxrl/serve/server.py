@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import string
@@ -21,7 +23,7 @@ from jaxrl_envs.shared.errors import UserError
 
 STATIC = Path(__file__).resolve().parent / "static"
 THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
-GUEST = "jaxrl.guest"  # in the scope of a request: whether it may see one table alone, see `jaxrl.serve.guard`
+GUEST = contextvars.ContextVar("guest", default=False)  # whether this task serves a guest, see `jaxrl.serve.guard`
 PATIENCE, SLOWEST = 10.0, 1 << 17  # seconds for a request's body, and bytes a second of a long one
 LARGEST = 1 << 16  # bytes of a request's body
 LARGER = {"/replays/bring": 1 << 24}  # by path
@@ -73,6 +75,7 @@ class Server:
         self._building: dict[Hashable, asyncio.Future[None]] = {}
         self._preparing: asyncio.Future[Any] | None = None
         self._threads = {name: ThreadPoolExecutor(most, f"serve-{name}") for name, most in THREADS.items()}
+        self._guests = {name: asyncio.Semaphore(most // 2) for name, most in THREADS.items()}
 
     @functools.cached_property
     def catalog(self) -> PlayerCatalog:
@@ -98,7 +101,8 @@ class Server:
     async def build_once(self, key: Hashable, function: Callable[[], None]) -> None:
         """`build`, where callers with an equal key wait for one call; it goes on if a caller is cancelled."""
         if key not in self._building:
-            self._building[key] = asyncio.ensure_future(self.build(function))
+            owner = contextvars.Context()  # it is no guest for whom the others wait
+            self._building[key] = asyncio.get_running_loop().create_task(self.build(function), context=owner)
             self._building[key].add_done_callback(lambda _: self._building.pop(key))
         await asyncio.shield(self._building[key])
 
@@ -107,7 +111,10 @@ class Server:
         return await self._call("think", lambda: function(*args, **kwargs))
 
     async def _call(self, pool: str, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
+        """Calls a function in a thread of a pool; guests together have half of the threads, so that no owner waits
+        behind all of them."""
+        async with self._guests[pool] if GUEST.get() else contextlib.nullcontext():
+            return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
 
     def close(self) -> None:
         """Lets the threads end after their current work."""
@@ -135,7 +142,7 @@ def page(module: str, title: str = "", *, look: bool = False, wide: bool = False
     filled["wide"] = ' class="wide"' if wide else ""
 
     async def answer(request: Request) -> Response:
-        guest = " data-guest" if request.scope.get(GUEST) else ""
+        guest = " data-guest" if GUEST.get() else ""
         return HTMLResponse(shell.substitute(filled, guest=guest), headers={"cache-control": "no-cache"})
 
     return answer

@@ -1,11 +1,12 @@
-"""A soak of the server: tables, crowds and noise for as long as is wanted; memory, threads and descriptors stay flat.
+"""A soak of the server: people, spectators and noise for as long as is wanted; memory, threads, descriptors stay flat.
 
-python -m tests.attacks.soak_server --minutes 180
+python -m tests.attacks.soak_server --minutes 60 --out soak.txt
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -21,10 +22,12 @@ from pathlib import Path
 from websockets.exceptions import WebSocketException
 
 from tests.attacks.test_server import client_of
-from tests.support.serving import HIGH_CARD, KUHN, Client, serve_process
+from tests.support.serving import Client, serve_process
 
-GROWTH, PARTS = 1.05, 8  # of memory between the second part and the last; parts of the time
-WARM = 2  # parts in which tables and caches fill up
+GAMES = ("skull_king", "beasty_bar")
+GROWTH, PARTS = 1.05, 6  # of memory between the second part and the last; parts of the time
+WARM = 1  # parts in which tables and caches fill up
+BUSY = 600.0  # seconds in which a busy machine compiles
 
 
 def sample(pid: int) -> tuple[float, int, int]:
@@ -33,31 +36,41 @@ def sample(pid: int) -> tuple[float, int, int]:
     return int(words["VmRSS"].split()[0]) / 1024, int(words["Threads"]), len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def play(client: Client, random_: random.Random) -> None:
+def play(client: Client, random_: random.Random, games: list[str]) -> int:
     """One person against agents, with hints and moves taken back, and a spectator who comes and goes."""
-    table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:random")
-    with client.sit(table["id"], table["keys"][0], name="Anna") as anna:
-        view = anna.turn()
+    table = client.post("/api/tables", {"game": random_.choice(games), "pace": 0})
+    with client.sit(table["id"], next(filter(None, table["keys"])), name="Anna") as anna:
+        view = anna.turn(BUSY)
         while not view["over"]:
-            if random_.random() < 0.5:
-                anna.send(do="hint", by=random_.choice(["policy", "search"]))
-                anna.until(lambda m: m["kind"] == "hint")
-            with client.sit(table["id"]) as watcher:
-                watcher.until(lambda m: m["kind"] == "view")
+            if random_.random() < 0.2:
+                anna.send(do="hint", by=random_.choice(["policy", "policy", "policy", "search"]))
+                anna.until(lambda m: m["kind"] == "hint", BUSY)
+            if random_.random() < 0.05:
+                with client.sit(table["id"]) as watcher:
+                    watcher.until(lambda m: m["kind"] == "view")
+                anna.send(do="undo")
+                back = anna.until(lambda m, at=view["time"]: m["kind"] == "error" or m.get("time", at) < at)
+                view = back if back["kind"] == "view" else view
             anna.play(view, random_.randrange(len(view["legal"])))
             view = anna.until(lambda m, at=view["time"]: m["kind"] == "view" and m.get("time", 0) > at)
             view = view if view["legal"] or view["over"] else anna.turn()
     client.request(f"/api/tables/{table['id']}/keep", {})
+    return len(anna.messages)
 
 
-def watch(client: Client, random_: random.Random) -> None:
-    table = client.open_table(KUHN, "bot:random", "bot:random", beside=True)
+def watch(client: Client, random_: random.Random, games: list[str]) -> int:
+    """A spectator of a deal that agents play twice."""
+    game, heard = random_.choice(games), 0
+    context = client.post("/api/players", {"game": game})
+    table = client.open_table(game, *[context["players"][0][0]] * context["seats"], beside=True)
     for id in (table["id"], table["beside"]):
         with client.sit(id) as watcher:
-            watcher.until(lambda m: m.get("over", False))
+            watcher.until(lambda m: m.get("over", False), BUSY)
+            heard += len(watcher.messages)
+    return heard
 
 
-def pester(client: Client, random_: random.Random) -> None:
+def pester(client: Client, random_: random.Random, games: list[str]) -> int:
     """Pages, halves of requests, sockets without a hello, streams that are left, an upload of noise."""
     for path in ("/", "/api/tables", "/api/games", "/runs/list", "/replays/list", "/static/space.js", "/runs/of/x"):
         client.request(path)
@@ -71,47 +84,55 @@ def pester(client: Client, random_: random.Random) -> None:
     with client.socket("nothing"):
         pass
     client.request("/replays/bring?name=a.replay", random_.randbytes(10_000))
+    return 11
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the soak, prints its figures, and returns 1 if something grows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=180.0)
+    parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--pause", type=float, default=0.2, help="seconds between two games of a thread")
+    parser.add_argument("--game", action="append", default=[], help=f"to play (default: {', '.join(GAMES)})")
+    parser.add_argument("--out", default=os.devnull, help="file for a line a minute")
     args = parser.parse_args(argv)
-    end = time.monotonic() + 60 * args.minutes
-    counts, wrong = {each.__name__: 0 for each in (play, watch, pester)}, []
+    begun, games = time.monotonic(), args.game or list(GAMES)
+    end, counts, wrong = begun + 60 * args.minutes, collections.Counter(), []
 
     def work(act, address: str, seed: int) -> None:
         random_, client = random.Random(seed), client_of(address)
+        client.patience = BUSY
         while time.monotonic() < end and len(wrong) < 20:
             try:
-                act(client, random_)
+                counts["messages"] += act(client, random_, games)
                 counts[act.__name__] += 1
             except (OSError, AssertionError, WebSocketException, json.JSONDecodeError) as error:
                 wrong.append(f"{act.__name__}: {error!r}"[:300])
+                print(wrong[-1], flush=True)
             time.sleep(args.pause)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        games = ["--game", HIGH_CARD, "--game", KUHN, "--allow", "tests", "--tables", "20"]
-        process, address = stack.enter_context(serve_process(Path(folder), *games))
-        threads = [
-            threading.Thread(target=work, args=(each, address, i)) for i, each in enumerate((play, watch, pester))
-        ]
+        options = [word for game in games for word in ("--game", game)] + ["--allow", "tests"]
+        process, address = stack.enter_context(serve_process(Path(folder), *options))
+        out = stack.enter_context(open(args.out, "a", buffering=1))
+        acts = (play, play, watch, pester)
+        threads = [threading.Thread(target=work, args=(each, address, i)) for i, each in enumerate(acts)]
         for thread in threads:
             thread.start()
+        print("minute,   MB, threads, descriptors, messages, games played and watched, pestered, wrong", file=out)
         samples = []
         while any(thread.is_alive() for thread in threads):
-            time.sleep(min(5.0, max(0.5, 60 * args.minutes / 100)))
+            time.sleep(min(60.0, max(0.5, 60 * args.minutes / 60)))
             samples.append(sample(process.pid))
+            told = [counts[each] for each in ("messages", "play", "watch", "pester")]
+            minute = (time.monotonic() - begun) / 60
+            print("{:6.1f} {:7.1f} {:4d} {:4d}".format(minute, *samples[-1]), *told, len(wrong), sep="\t", file=out)
         log = (Path(folder) / "server.log").read_text()
+        print(log[-3000:])
     parts = [samples[len(samples) * i // PARTS : len(samples) * (i + 1) // PARTS] for i in range(PARTS)]
     rows = [[statistics.median(column) for column in zip(*part, strict=True)] for part in parts]
     for number, (memory, count, files) in enumerate(rows, start=1):
         print(f"part {number} of {PARTS}: {memory:7.1f} MB, {count:3.0f} threads, {files:3.0f} descriptors")
-    print(
-        f"{args.minutes:g} minutes, {counts}, {len(wrong)} wrong, {log.count('Traceback')} tracebacks", *wrong, sep="\n"
-    )
+    print(f"{args.minutes:g} minutes, {dict(counts)}, {len(wrong)} wrong, {log.count('Traceback')} tracebacks")
     first, last = rows[WARM], rows[-1]
     flat = last[0] <= GROWTH * first[0] and last[1] <= first[1] + 2 and last[2] <= first[2] + 5
     print("flat" if flat else "NOT FLAT")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ from jaxrl.serve import player_catalog
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.runs import run_watcher
+from jaxrl.serve.server import GUEST, Server, ServerSettings
 from jaxrl.serve.tables import game
 from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
 from jaxrl.serve.tables.timed_search import TimedSearch
@@ -104,6 +107,26 @@ def test_searches_hold_up_no_page_and_no_table(tmp_path, monkeypatch):
                 watcher.until(lambda m: m.get("over", False))
             assert not end.is_set()
             end.set()
+
+
+def test_guests_hold_half_of_the_threads_at_most(tmp_path):
+    server, end = Server(ServerSettings(folder=tmp_path)), threading.Event()
+
+    async def guest() -> None:
+        GUEST.set(True)
+        await server.work(end.wait)
+
+    async def owner() -> str:
+        guests = [asyncio.create_task(guest()) for _ in range(9)]
+        await asyncio.sleep(0)
+        try:
+            return await asyncio.wait_for(server.work(lambda: "served"), 30)
+        finally:
+            end.set()
+            await asyncio.gather(*guests)
+
+    assert asyncio.run(owner()) == "served"
+    server.close()
 
 
 # ---- players of runs ------------------------------------------------------------------------------------------------
@@ -187,6 +210,16 @@ def test_of_a_long_game_the_newest_moments_are_kept(monkeypatch):
     assert not short.undo(1)
     for before, after in zip(earned[short.time :], play_on(short), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_a_table_keeps_few_arrays_of_its_past():
+    """An array of jax takes 1.6 KB, and a table of Skull King had 19,000 of them for as long as it was open."""
+    short = opened_game()
+    began = len(jax.live_arrays())
+    play_on(short)
+    assert len(jax.live_arrays()) <= began
+    leaves = [leaf for past in short._past for leaf in jax.tree.leaves(past.saved.state)]
+    assert len({id(leaf) for leaf in leaves}) < len(leaves), "equal ones are shared"
 
 
 def test_unused_programs_are_forgotten(monkeypatch):

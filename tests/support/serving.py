@@ -34,7 +34,7 @@ class Client:
     """Requests of a browser to one server."""
 
     def __init__(self, port: int):
-        self.port, self.host = port, f"127.0.0.1:{port}"
+        self.port, self.host, self.patience = port, f"127.0.0.1:{port}", 60.0  # seconds for an answer
 
     def request(self, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
         """Sends a request (POST if it has a body), with a page's headers by default; returns status and body."""
@@ -42,7 +42,7 @@ class Client:
         sent = ({"Origin": f"http://{self.host}"} if body is not None else {}) | headers
         asked = urllib.request.Request(f"http://{self.host}{path}", data, {k: v for k, v in sent.items() if v})
         try:
-            with urllib.request.urlopen(asked, timeout=60) as answer:
+            with urllib.request.urlopen(asked, timeout=self.patience) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
@@ -84,9 +84,9 @@ class Person:
             if wanted(self.messages[-1]):
                 return self.messages[-1]
 
-    def turn(self) -> dict[str, Any]:
+    def turn(self, seconds: float = 90.0) -> dict[str, Any]:
         """Waits for the view in which this person must act, or the last one."""
-        return self.until(lambda m: m["kind"] == "view" and (bool(m.get("legal")) or m.get("over", False)))
+        return self.until(lambda m: m["kind"] == "view" and (bool(m.get("legal")) or m.get("over", False)), seconds)
 
     def play(self, view: dict[str, Any], choice: int = 0) -> None:
         self.send(do="play", action=view["legal"][choice][0], at=view["time"])

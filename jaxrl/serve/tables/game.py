@@ -78,7 +78,7 @@ class Question(NamedTuple):
 
 
 class PastPosition(NamedTuple):
-    """An earlier position and the returns of the seats up to it, f32[P]."""
+    """A position as `_kept` makes it, and the returns of the seats up to it, f32[P]."""
 
     saved: SavedGame
     earned: np.ndarray
@@ -122,7 +122,8 @@ class TableGame:
         """
         self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
         self._scores = []
-        self._past, self._askers = [PastPosition(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
+        first = _kept(self._game.save())
+        self._past, self._askers = [PastPosition(first, np.zeros_like(first.state.rewards))], []
         whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
         for action in whole.actions:
             if self.over or not self.is_legal(action):
@@ -258,7 +259,7 @@ class TableGame:
                 self.open()  # that moment is not kept any more
             else:
                 del self._past[last - self._first + 1 :], self._askers[last:]
-                self._game.restore(self._past[-1].saved)
+                self._game.restore(self._past[-1].saved._replace(state=self._state(self.time)))
         return True
 
     def _best(self, numbers: np.ndarray, least: float, legal: np.ndarray) -> list[tuple[str, float]]:
@@ -298,7 +299,8 @@ class TableGame:
                 self._scores.append((self.time + 1, scores))
             self.record.actions.append(np.asarray(action).tolist())
             self._askers.append(asker)
-            self._past.append(PastPosition(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
+            now = _kept(self._game.save(), self._past[-1].saved)
+            self._past.append(PastPosition(now, self.returns() + now.state.rewards))
             if len(self._past) > 2 * PAST:
                 del self._past[:-PAST]
 
@@ -307,22 +309,28 @@ class TableGame:
         """The time of the first position that is kept."""
         return len(self._askers) + 1 - len(self._past)
 
+    def _state(self, time: int) -> State:
+        """A state that is kept, in arrays of jax again."""
+        return self._programs(_copied)(self._past[time - self._first].saved.state)
+
     # ---- for people -------------------------------------------------------------------------------------------------
 
     def moment(self, seat: int | None) -> tuple[State, list[str]]:
         """The newest state and the story of the game as a seat was told it; None is told everything."""
         with self._still:
-            return self._past[-1].saved.state, list(self._story(seat))
+            return self._state(self.time), list(self._story(seat))
 
     def settled(self, seat: int | None) -> dict[str, Any] | None:
         """The last thing that a step settled (`Env.settled_svg`), as a seat may see it: {"time": after that step,
         "board": SVG}; None if none of the last steps settled anything."""
         with self._still:
             times = [] if self.env.simultaneous else range(self.time, max(self.time - BACK, self._first), -1)
+            after = self._state(self.time)
             for t in times:
-                before, after = (self._past[each - self._first].saved.state for each in (t - 1, t))
+                before = self._state(t - 1)
                 if board := self.env.settled_svg(before, self.record.actions[t - 1], after, seat):
                     return {"time": t, "board": board}
+                after = before
         return None
 
     def scores(self) -> list[dict[str, Any]]:
@@ -337,8 +345,7 @@ class TableGame:
         for t in range(len(lines), self.time):
             action = self.record.actions[t]
             said = np.asarray(action, np.int32) if self.env.simultaneous else action
-            before, after = (self._past[t + later - self._first].saved.state for later in (0, 1))
-            lines.append(self.env.event(before, said, after, seat))
+            lines.append(self.env.event(self._state(t), said, self._state(t + 1), seat))
         if len(lines) > STORY:
             lines[:-STORY] = [""] * (len(lines) - STORY)
         return lines
@@ -354,6 +361,25 @@ class TableGame:
         if not found or not np.allclose(found[0].returns, self.returns(), atol=1e-4):
             raise UserError("this game does not play again as it was played: no replay can be made of it.")
         return found[0]
+
+
+def _kept(now: SavedGame, before: SavedGame | None = None) -> SavedGame:
+    """A position as numpy arrays, shared with the position before where they are equal: a table keeps hundreds of
+    positions, and an array of jax takes 1.6 KB beside its numbers."""
+    leaves, form = jax.tree.flatten(jax.device_get(now))
+    old = [*jax.tree.leaves(before), *[None] * len(leaves)]
+    return jax.tree.unflatten(form, [_shared(*each) for each in zip(leaves, old, strict=False)])
+
+
+def _copied(state: State) -> State:
+    return jax.tree.map(jnp.copy, state)  # a program of nothing else would return what it is given
+
+
+def _shared(leaf: Any, before: Any) -> Any:
+    if not isinstance(leaf, np.ndarray):  # a key, or the number of steps
+        return leaf
+    same = isinstance(before, np.ndarray) and before.dtype == leaf.dtype and np.array_equal(before, leaf)
+    return before if same else leaf.copy()  # what `device_get` returns holds the array of jax
 
 
 def _keys_at(words: jax.Array, time: jax.Array) -> tuple[Key, Key]:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from jaxrl import xla
 from jaxrl.matches.recording import replays
 from jaxrl.players.spec import BOT, parse
 from jaxrl.runs.logs.run_log import LOG
@@ -34,7 +35,7 @@ from jaxrl_envs.shared.errors import UserError, printable
 NEAR = "near"  # a seat for an agent of about the person's strength
 IDLE = 600.0  # seconds after which a table without anybody is put away
 UNUSED = 7 * 86400.0  # seconds after which a game that is not finished may make room for another
-SWEEP = 30.0  # seconds between two looks for those
+SWEEP = 30.0  # seconds between two looks for those, and for memory that is free
 REPLAYS = "replays"  # the folder of games that people kept, in the folder of tables
 BAD = 100  # bad files that are listed
 
@@ -107,6 +108,7 @@ class TableRoutes:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP)
+            await self._server.work(xla.trim_memory)
             for id, table in list(self._live.items()):
                 if not table.connections and time.monotonic() - table.used > IDLE:
                     self._used[id] = time.time() - (time.monotonic() - table.used)
