@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -352,28 +351,6 @@ def test_who_is_left_ends(home, victim):
         assert "process 1 of 2 has died or hangs" in run.events[-1]["message"]
     else:
         assert code != 0
-
-
-@pytest.mark.slow
-def test_killed_processes_lose_nothing(home):
-    """kill -9 of one of two, again and again, wherever they are: the run ends as one that was never killed."""
-    steps = 60 * 16 * 8
-    configure(home, train=TREE["train"] | {"total_steps": steps})
-    alone("train", "--config", "c.yaml", "--name", "whole", "run.devices=2")
-    words = ["launch", "-n", "2", "--restarts", "100", "train", "--config", "c.yaml", "--name", "run", "run.devices=2"]
-    launched = subprocess.Popen([sys.executable, "-m", "jaxrl", *words], stderr=subprocess.PIPE, text=True)
-    generator, kills = np.random.default_rng(0), int(os.environ.get("KILLS", "5"))
-    for _ in range(kills):
-        until_saved(home / "runs" / "run", 0)
-        time.sleep(generator.uniform(0.0, 15.0))
-        children = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
-        if launched.poll() is None and children:
-            os.kill(int(generator.choice(children)), signal.SIGKILL)
-    errors = launched.communicate(timeout=1800)[1]
-    print(f"{errors.count('all are started again')} starts after {kills} kills")  # for `pytest -s`
-    assert launched.returncode == 0 and "was ended by SIGKILL; all are started again" in errors, errors
-    assert_same(newest(home, "whole"), newest(home, "run"))
-    assert rows(home, "whole") == rows(home, "run")
 
 
 def until_saved(run: Path, step: int) -> None:
