@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -112,7 +111,7 @@ def test_status_runs_and_compare_tell_milestones(tmp_path, capsys):
     assert "gains       win rate" in said and "points per hour" in said and "per million steps" in said
     assert status.whole(Path("runs/whole")).milestones[0]["update"] == 2
     assert cli.main(["runs"]) == 0 and "learned in" in capsys.readouterr().out
-    shutil.copytree("runs/whole", "runs/other")
+    assert train("other", wanted) == 0
     assert cli.main(["compare", "whole", "other", "--min-gain", "-99", "--max-drop", "99"]) == 0
     said = capsys.readouterr().out
     assert "1% against random, CPU minutes" in said and "win rate gained per hour" in said
