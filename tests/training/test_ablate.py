@@ -74,6 +74,18 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     assert "whole was begun with ppo.clip 0.3, not 0.2" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
+def test_trainings_that_a_stop_rule_ends(monkeypatch, tmp_path):
+    """They end before their last update, and are not trained again."""
+    words = (*OVER, "--only", "right", "train.stop.cpu_minutes=1e-9")
+    assert ablated(*words) == 0
+    table = tmp_path / "runs" / "levers-ablation" / "ablation.json"
+    table.unlink()
+    monkeypatch.setattr(ablation, "run_training", None)
+    assert ablated(*words) == 0
+    assert len(json.loads(table.read_text())["parts"][0]["scores"]) == 2
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -87,6 +87,13 @@ def test_twelve_trials_with_pruning_killed_and_resumed(tmp_path, capsys):
     assert "was begun with ppo.epochs 2, not 3: give this sweep a --name" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
+def test_a_trial_that_a_stop_rule_ends_has_a_score(tmp_path):
+    assert cli.main(arguments(*OVER, "--trials", "1", "train.stop.cpu_minutes=1e-9")) == 0
+    (trial,) = json.loads((tmp_path / "runs" / "levers-sweep" / "sweep.json").read_text())["trials"]
+    assert trial["state"] == "complete" and trial["score"] is not None
+
+
 def test_a_trial_that_another_process_runs_is_left_to_it(tmp_path):
     study = optuna.create_study()
     trial = study.ask()

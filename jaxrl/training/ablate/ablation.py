@@ -24,6 +24,7 @@ from jaxrl import xla
 from jaxrl.config import Config, presets
 from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
+from jaxrl.runs.presence import FINISHED, read_presence
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
 from jaxrl.training.callbacks import Callback
@@ -73,7 +74,7 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
         print(f"{number} of {len(wanted)}: {each.run.name}", flush=True)
         if code := trained(each):
             return code
-    whole, *scores = [scores_of(RunDirectory(each.run.path), each) for each in wanted]
+    whole, *scores = [scores_of(each) for each in wanted]
     found = [
         Worth(name, weight, score, student_interval(whole - score))
         for (name, weight), score in zip(parts.items(), scores, strict=True)
@@ -172,19 +173,22 @@ def trained(config: Config, callbacks: Sequence[Callback] = ()) -> int:
     if not run.checkpoints().saved():
         with begun_run(config) as run:
             return run_training(config, run, resume=False, callbacks=callbacks)
-    begun = begun_config(run, config, "give these trainings a --name of their own.")
-    if scores_of(run, begun) is not None:
+    begun, who = begun_config(run, config, "give these trainings a --name of their own."), read_presence(run.path)
+    if who is not None and who.how == FINISHED and _final(run):  # perhaps before its last update, by `train.stop`
         return 0
     return run_training(begun, run, resume=True, callbacks=callbacks)
 
 
-def scores_of(run: RunDirectory, config: Config) -> Any:
-    """f64[S], what `evaluate.best_by` makes of the final evaluation of every seed; None before it."""
-    ended = [each for each in read_json_list(run.evaluation_file) if each.get("update") == config.num_updates]
-    if not ended:
-        return None
-    record, by = ended[0], config.evaluate.best_by
-    names = seed_names(run.name, config.run.seeds)
+def _final(run: RunDirectory) -> list[dict[str, Any]]:
+    """The evaluations of the newest checkpoint: the training's own first, then those of `jaxrl evaluate`."""
+    newest = max(run.checkpoints().steps())
+    return [each for each in read_json_list(run.evaluation_file) if each.get("update") == newest]
+
+
+def scores_of(config: Config) -> np.ndarray:
+    """Reads what `evaluate.best_by` makes of the final evaluation of every seed of a finished training, f64[S]."""
+    run, by = RunDirectory(config.run.path), config.evaluate.best_by
+    record, names = _final(run)[0], seed_names(run.name, config.run.seeds)
     if by != "return":
         return np.array([record["overall"][name][by] for name in names])
     own = [[row for row in record["rows"] if row["candidate"] == name] for name in names]

@@ -30,7 +30,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.games import make_stages
-from jaxrl.runs.directory import RunDirectory, write_json
+from jaxrl.runs.directory import write_json
 from jaxrl.text_tables import flat, table
 from jaxrl.training.ablate.ablation import scores_of, trained
 from jaxrl.training.callbacks import Callback
@@ -194,7 +194,7 @@ def _next_trial(
             each = base.load([*values, f"run.directory={json.dumps(str(folder))}"], trial_name(trial.number))
             if code := trained(each, [pruning]):
                 return code
-            score = float(np.mean(scores_of(RunDirectory(each.run.path), each)))
+            score = float(np.mean(scores_of(each)))
         except UserError as error:
             state = optuna.trial.TrialState.PRUNED if pruning.pruned else optuna.trial.TrialState.FAIL
             study.tell(trial.number, state=state)
