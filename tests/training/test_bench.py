@@ -55,6 +55,12 @@ def test_two_configurations(capfd, monkeypatch):
     assert cli.main(["runs", str(place)]) == 0
 
 
+def test_milestones_go_with_any_length(tmp_path):
+    (contender,) = bench.parse(["nim.yaml train.updates_per_call=1"], tmp_path, ())
+    for steps in (128, 100_000):
+        assert contender.load(*bench._settings(contender, steps)).train.evaluate_every > 0
+
+
 def test_values_may_have_spaces(tmp_path):
     texts = ["a file.yaml ppo.epochs=2 train.milestones={hard: [0.1, 0.2]}", "evaluate.opponents=[hard, medium]", "b"]
     first, second = bench.parse(texts, tmp_path, ())
@@ -95,6 +101,8 @@ def test_the_table_by_hand(tmp_path):
         (("nim.yaml", "--minutes", "0"), "--minutes must be above 0"),
         (("nim.yaml ppo.epoch=3",), "did you mean 'ppo.epochs'"),
         (("nim.yml",), "nim.yml"),
+        (("nim.yaml", "nim.yaml evaluate.opponents=[perfekt]"), "did you mean 'perfect'"),
+        (("nim.yaml", "nim.yaml train.milestones={perfekt: [0.5]}"), "did you mean 'perfect'"),
     ],
 )
 def test_mistakes_are_one_sentence(capsys, given, said):

@@ -21,10 +21,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from jaxrl import config as configs
 from jaxrl.config import Config
+from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, for_json, read_json_list, write_json
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import Interval, student_interval, welch_interval
@@ -96,8 +98,11 @@ def bench(texts: Sequence[str], minutes: float, seeds: int, folder: str, allow: 
     if minutes <= 0 or seeds < 1:
         raise UserError(f"--minutes must be above 0 and --seeds at least 1, got {minutes:g} and {seeds}.")
     contenders = parse(texts, Path(folder).expanduser(), allow)
+    jax.config.update("jax_platforms", "cpu")  # of this process: accelerators are for the trainings
     for contender in contenders:  # mistakes before anything is trained
-        contender.load()
+        steps = contender.load().train.total_steps
+        for more in (_of_pilot(steps), _settings(contender, steps)):
+            make_stages(contender.load(*more))
     settings = [_settings(contender, fitting(contender, minutes)) for contender in contenders]
     found: list[list[Result]] = [[] for _ in contenders]
     for seed in range(seeds):
@@ -138,28 +143,34 @@ def parse(texts: Sequence[str], folder: Path, allow: Collection[str]) -> list[Co
 def fitting(contender: Contender, minutes: float) -> int:
     """Environment steps that a training makes in this time of the CPU, by a pilot; by a second one if what follows
     the length of a run makes other rollouts."""
-    off = (
+    steps = contender.load().train.total_steps
+    for name in ("pilot", "pilot-2"):
+        few = _of_pilot(steps)
+        size = contender.load(*few).batch_size
+        rows = read_rows(contender.train(f"{contender.name}-{name}", *few).metrics_file)
+        steps = int(rows[-1]["steps"] / rows[-1]["time/cpu_seconds"] * 60 * minutes)
+        if contender.load(*_of_pilot(steps)).batch_size == size:
+            break
+    return steps
+
+
+def _of_pilot(steps: int) -> tuple[str, ...]:
+    """The overrides of the pilot of a training of this length."""
+    return (
         "train.stop=",
         f"train.stop.cpu_minutes={PILOT}",
         "train.milestones={}",
         "train.evaluate_every=0",
         "dqn.learning_starts=1",  # random play before the first optimizer step would pass for training
+        f"train.total_steps={steps}",
+        "evaluate.deals=2",
     )
-    steps = contender.load().train.total_steps
-    for name in ("pilot", "pilot-2"):
-        size = contender.load(f"train.total_steps={steps}").batch_size
-        few = (*off, f"train.total_steps={steps}", "evaluate.deals=2")
-        rows = read_rows(contender.train(f"{contender.name}-{name}", *few).metrics_file)
-        steps = int(rows[-1]["steps"] / rows[-1]["time/cpu_seconds"] * 60 * minutes)
-        if contender.load(*off, f"train.total_steps={steps}").batch_size == size:
-            break
-    return steps
 
 
 def _settings(contender: Contender, steps: int) -> list[str]:
     """The overrides of a training of this length."""
     length = ["train.stop=", f"train.total_steps={steps}"]
-    config = contender.load(*length)
+    config = contender.load(*length, "train.evaluate_every=1")  # by itself it may be 0, with which milestones do not go
     per_call = config.train.updates_per_call
     return [*length, f"train.evaluate_every={max(1, config.num_updates // EVALUATIONS // per_call) * per_call}"]
 
