@@ -12,6 +12,8 @@ from scipy import special
 Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
 RESAMPLES = 2000
 PRIOR_DEALS = 2  # of independent games, added where a design effect is estimated: few deals may agree by chance
+REPEATED_DEALS = 8  # of games that repeat each other, beside the others where a rate of 0 or 1 says nothing about it
+FEW = 6  # fewer samples that are all equal say too little: a fair coin shows one side more often than 1 time in 20
 
 
 class Interval(NamedTuple):
@@ -23,43 +25,64 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A mean over deals with the half width of its 95 % interval (normal approximation)."""
+    """A mean over deals with the half width of its 95 % interval (Student's t; NaN: too few samples to say)."""
 
     mean: float
     half: float
 
     @classmethod
     def of(cls, samples: np.ndarray) -> Estimate:
-        """From f64[D] independent samples; the half width is 0 for fewer than two."""
+        """From f64[D] independent samples, which should not be far from normal: of skewed ones few cover less."""
         samples = np.asarray(samples, np.float64)
         if samples.size == 0:
             return cls(math.nan, math.nan)
-        spread = samples.std(ddof=1) / math.sqrt(samples.size) if samples.size > 1 else 0.0
-        return cls(float(samples.mean()), float(1.96 * spread))
+        if samples.size < 2 or (samples.size < FEW and np.ptp(samples) == 0.0):
+            return cls(float(samples.mean()), math.nan)
+        mean, _, high = student_interval(samples)
+        return cls(mean, high - mean)
+
+    def record(self) -> dict[str, float | None]:
+        """For JSON, which has no NaN."""
+        named = {"mean": self.mean, "half_width_95": self.half}
+        return {name: value if math.isfinite(value) else None for name, value in named.items()}
 
 
-def wilson(wins: int, games: int, effect: float = 1.0) -> tuple[float, float]:
-    """The Wilson 95 % interval of a rate of `wins` in `games` games; (0, 1) without games.
+class Design(NamedTuple):
+    """How the games of a rate depend on each other, see `design_of`."""
 
-    E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
+    effect: float = 1.0  # Kish's design effect: the variance of the rate over that of as many independent games
+    degrees: float = math.inf  # degrees of freedom of that variance
+
+
+INDEPENDENT = Design()
+
+
+def wilson(wins: int, games: int, design: Design = INDEPENDENT) -> tuple[float, float]:
+    """The Wilson 95 % interval of a rate of `wins` in `games` games; (0, 1) where they are too few to say.
+
+    E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953, with Student's t for the degrees of freedom, as
+    E. L. Korn and B. I. Graubard 1998, Survey Methodology 24(2), do with another interval.
 
     Args:
       wins, games: counted.
-      effect: the `design_effect` of games that depend on each other.
+      design: of games that depend on each other.
     """
-    if not games:
+    if not games or design.degrees < 1:
         return 0.0, 1.0
-    p, z2, worth = wins / games, Z95**2, games / effect
-    centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
-    half = Z95 * math.sqrt(p * (1 - p) / worth + z2 / (4 * worth**2)) / (1 + z2 / worth)
+    t = Z95 if math.isinf(design.degrees) else float(special.stdtrit(design.degrees, 0.975))
+    p, t2, worth = wins / games, t**2, games / design.effect
+    centre = (p + t2 / (2 * worth)) / (1 + t2 / worth)
+    half = t * math.sqrt(p * (1 - p) / worth + t2 / (4 * worth**2)) / (1 + t2 / worth)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def design_effect(hits: np.ndarray, counted: np.ndarray) -> float:
-    """The variance of a rate of hits over that of as many independent games: those of a deal depend on each other.
+def design_of(hits: np.ndarray, counted: np.ndarray) -> Design:
+    """Estimates the design of a rate of hits: the games of a deal depend on each other.
 
-    Below 1 if they compensate, as where the better cards win from either side; above 1 if they repeat each other. The
-    rate is the ratio of two means over deals; `PRIOR_DEALS` of independent games are added to the squares.
+    The effect is below 1 if they compensate, as where the better cards win from either side, and above 1 if they repeat
+    each other. The rate is the ratio of two means over deals; `PRIOR_DEALS` of independent games are added to the
+    squares. A rate of 0 or 1 does not show it: there the effect is that of these deals, taken as independent, and of
+    `REPEATED_DEALS` whose games repeat each other.
 
     L. Kish 1965, Survey Sampling, chapter 5.
 
@@ -68,13 +91,15 @@ def design_effect(hits: np.ndarray, counted: np.ndarray) -> float:
       counted: bool[D, n], the games that the rate is of.
     """
     deals, games = int(counted.any(axis=1).sum()), int(counted.sum())
-    rate = float(hits[counted].mean()) if games else 0.0
-    if rate in (0.0, 1.0) or deals < 2:
-        return 1.0
+    if deals < 2:
+        return Design(degrees=0.0)
+    rate = float(hits[counted].mean())
+    if rate in (0.0, 1.0):
+        return Design((REPEATED_DEALS * games / deals + deals) / (REPEATED_DEALS + deals), deals - 1)
     independent = rate * (1.0 - rate)
     squares = float((np.where(counted, hits - rate, 0.0).sum(axis=1) ** 2).sum())
     prior = PRIOR_DEALS * games / deals * independent
-    return (squares * deals / (deals - 1) + prior) / (games * independent + prior)
+    return Design((squares * deals / (deals - 1) + prior) / (games * independent + prior), deals - 1)
 
 
 def median_interval(values: Sequence[float]) -> Interval:
@@ -102,12 +127,9 @@ def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The mean with its normal-approximation interval; None for an empty sequence."""
-    if not values:
-        return None
-    mean = float(np.mean(values))
-    half = Z95 * float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return Interval(mean, mean - half, mean + half)
+    """The mean with the interval of `Estimate.of`; None for an empty sequence."""
+    mean, half = Estimate.of(np.array(values))
+    return Interval(mean, mean - half, mean + half) if len(values) else None
 
 
 def student_interval(values: np.ndarray) -> Interval:

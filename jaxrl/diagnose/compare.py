@@ -33,6 +33,7 @@ from jaxrl.config import trust
 from jaxrl.runs.directory import RunDirectory, find_run, for_json, read_json_list
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import (
+    Design,
     Interval,
     difference,
     gain_interval,
@@ -348,7 +349,8 @@ def win_interval(run: RunData, opponents: Sequence[str]) -> Interval | None:
             return None
         wins, games = (sum(tally[key] for tally in tallies) for key in ("wins", "games"))
         effect = float(np.mean([tally.get("design_effect", 1.0) for tally in tallies]))
-        found.append((wins / games, *wilson(wins, games, effect)))
+        design = Design(effect, sum(row["deals"] for row in run.rows[name]) - 1)
+        found.append((wins / games, *wilson(wins, games, design)))
     return Interval(*(float(value) for value in np.mean(found, axis=0)))
 
 
@@ -360,7 +362,7 @@ def figure_interval(run: RunData, opponents: Sequence[str], name: str) -> Interv
     known = [(each["mean"], each["half_width_95"]) for each in found if each is not None]
     if len(known) < len(found) or not known:
         return None
-    mean, half = np.mean(known, axis=0)
+    mean, half = np.mean(np.array(known, np.float64), axis=0)  # None, of too few deals, is no number
     return Interval(float(mean), float(mean - half), float(mean + half))
 
 

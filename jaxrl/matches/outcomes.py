@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import chex
 import numpy as np
 
-from jaxrl.statistics import design_effect, wilson
+from jaxrl.statistics import Design, design_of, wilson
 from jaxrl_envs.contract.env import Env
 
 
@@ -32,11 +32,11 @@ class GameTally(NamedTuple):
         games = self.games or math.nan
         return self.wins / games, self.draws / games, self.losses / games
 
-    def interval(self, effect: float = 1.0) -> tuple[float, float]:
-        """The Wilson 95 % interval of the win rate, of games with that `design_effect`."""
-        return wilson(self.wins, self.games, effect)
+    def interval(self, design: Design | None = None) -> tuple[float, float]:
+        """The Wilson 95 % interval of the win rate; by default of games of which each is a deal of its own."""
+        return wilson(self.wins, self.games, design or Design(degrees=self.games - 1))
 
-    def record(self, effect: float = 1.0) -> dict[str, Any]:
+    def record(self, design: Design | None = None) -> dict[str, Any]:
         """For JSON."""
         win, draw, loss = self.rates()
         return {
@@ -45,8 +45,8 @@ class GameTally(NamedTuple):
             "draws": self.draws,
             "losses": self.losses,
             "win_rate": win,
-            "win_rate_95": list(self.interval(effect)),
-            "design_effect": effect,
+            "win_rate_95": list(self.interval(design)),
+            "design_effect": design.effect if design else 1.0,
             "draw_rate": draw,
             "loss_rate": loss,
         }
@@ -66,15 +66,15 @@ class Outcomes(NamedTuple):
         result = self.result[where]
         return GameTally(int((result > 0).sum()), int((result == 0).sum()), int((result < 0).sum()))
 
-    def design_effect(self, where: np.ndarray | slice = slice(None)) -> float:
-        """How the wins of a deal's games depend on each other, in the games that `tally` counts; 1: not at all."""
+    def design(self, where: np.ndarray | slice = slice(None)) -> Design:
+        """How the wins of a deal's games depend on each other, in the games that `tally` counts."""
         counted = np.zeros(self.result.shape, bool)
         counted[where] = True
-        return design_effect(self.result > 0, counted)
+        return design_of(self.result > 0, counted)
 
     def interval(self, where: np.ndarray | slice = slice(None)) -> tuple[float, float]:
-        """The 95 % interval over deals of the win rate in those games: Wilson's, with their design effect."""
-        return self.tally(where).interval(self.design_effect(where))
+        """The 95 % interval over deals of the win rate in those games: Wilson's, with their design."""
+        return self.tally(where).interval(self.design(where))
 
     def by_place(self) -> list[GameTally]:
         """One tally for each side of the candidate."""
@@ -87,7 +87,7 @@ class Outcomes(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        record = self.tally().record(self.design_effect()) | {
+        record = self.tally().record(self.design()) | {
             f"by_{self.place}": [tally.record() for tally in self.by_place()],
             "mean_length": float(self.length.mean()),
         }

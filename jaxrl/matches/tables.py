@@ -45,7 +45,7 @@ class Row:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         outcomes = self.samples.outcomes
-        figures = {name: {"mean": e.mean, "half_width_95": e.half} for name, e in self.figures().items()}
+        figures = {name: estimate.record() for name, estimate in self.figures().items()}
         return {
             "candidate": self.candidate,
             "opponent": self.opponent,
@@ -86,7 +86,7 @@ class Overall(NamedTuple):
         return {
             "opponents": self.opponents,
             "mean_win_rate": self.win.mean,
-            "half_width_95": self.win.half,
+            "half_width_95": self.win.record()["half_width_95"],
             "mean_draw_rate": self.draw,
             "mean_loss_rate": self.loss,
             "min_win_rate": self.minimum_win,
@@ -128,11 +128,15 @@ def scalars(rows: Sequence[Row]) -> dict[str, float]:
 # ---- tables -------------------------------------------------------------------------------------------------------
 
 
+TOO_FEW = "(too few)"  # deals, instead of an interval
+
+
 def format_estimate(estimate: Estimate) -> str:
     """A mean and half width such as 0.629 (0.024), with fewer decimals for larger figures."""
     size = abs(estimate.mean)
     decimals = 3 if size < 2 else 2 if size < 10 else 1
-    return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} ({estimate.half:.{decimals}f})"
+    half = TOO_FEW if math.isnan(estimate.half) else f"({estimate.half:.{decimals}f})"
+    return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} {half}"
 
 
 def format_table(rows: Sequence[Row], env: Env) -> str:
@@ -180,7 +184,8 @@ def _summary(rows: Sequence[Row], sides: int) -> list[dict[str, str]]:
     total = overall(rows)
     if total is None or total.opponents < 2:
         return []
-    win, title = f"{percent(total.win.mean)} (± {percent(total.win.half)})", _opponents_title(sides)
+    half = TOO_FEW if math.isnan(total.win.half) else f"(± {percent(total.win.half)})"
+    win, title = f"{percent(total.win.mean)} {half}", _opponents_title(sides)
     who = {"candidate": shortened(rows[0].candidate)}
     mean = {
         title: f"mean of {total.opponents}",
@@ -270,7 +275,8 @@ def percent(rate: float) -> str:
 def format_interval(outcomes: Outcomes, where: np.ndarray | slice = slice(None)) -> str:
     """The win rate in those games in per cent with its 95 % interval over deals, such as 76.8 (72.9 to 80.3)."""
     low, high = outcomes.interval(where)
-    return f"{percent(outcomes.tally(where).rates()[0])} ({percent(low)} to {percent(high)})"
+    interval = TOO_FEW if high - low == 1.0 else f"({percent(low)} to {percent(high)})"
+    return f"{percent(outcomes.tally(where).rates()[0])} {interval}"
 
 
 def _outcome_cells(outcomes: Outcomes) -> dict[str, str]:

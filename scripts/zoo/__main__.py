@@ -179,7 +179,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     counted = []
     for row in rows:
         assert row.samples.outcomes is not None  # a game of one side has no opponents
-        tally, effect = row.samples.outcomes.tally(), row.samples.outcomes.design_effect()
+        tally, effect = row.samples.outcomes.tally(), row.samples.outcomes.design().effect
         counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict(), "design_effect": effect})
     half = {"decisions": counts.decisions, "equal": counts.equal}
     rating = {"value": float(ratings.rating[0]), "half_width_95": float(ratings.half[0]), "anchor": ANCHOR}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl import zoo
-from jaxrl.statistics import wilson
+from jaxrl.statistics import Design, wilson
 from jaxrl.text_tables import count
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "leaderboard.md"
@@ -34,7 +34,8 @@ def text() -> str:
 
 def _row(card: dict[str, Any]) -> str:
     rating, least = card["rating"], min(card["evaluation"]["rows"], key=lambda row: row["wins"] / row["games"])
-    low, high = (100 * bound for bound in wilson(least["wins"], least["games"], least.get("design_effect", 1.0)))
+    design = Design(least.get("design_effect", 1.0))
+    low, high = (100 * bound for bound in wilson(least["wins"], least["games"], design))
     cells = [
         f"`{zoo.PREFIX}{card['name']}`",
         f"{rating['value']:.0f} ± {rating['half_width_95']:.0f}",

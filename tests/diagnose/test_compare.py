@@ -14,7 +14,7 @@ from scipy import stats
 from jaxrl import cli, statistics
 from jaxrl.diagnose.compare import figure_interval, own_rows, win_interval
 from jaxrl.runs.directory import write_json
-from jaxrl.statistics import Interval, wilson
+from jaxrl.statistics import Design, Interval, wilson
 from jaxrl.training.timers import PREFIX
 from jaxrl_envs.shared.errors import UserError
 
@@ -167,7 +167,7 @@ def test_means_over_opponents_and_seeds():
     class RunData:
         rows = own
 
-    low, high = np.mean([wilson(140, 200), wilson(10, 100)], axis=0)
+    low, high = np.mean([wilson(140, 200, Design(degrees=99)), wilson(10, 100, Design(degrees=49))], axis=0)
     assert win_interval(RunData, ["x", "y"]) == pytest.approx((0.4, low, high))
     assert figure_interval(RunData, ["x"], "return").value == pytest.approx(0.4)
     assert figure_interval(RunData, ["x"], "points") is None

@@ -162,7 +162,11 @@ def test_a_broken_player_is_not_reported_as_a_result():
 
 def test_estimates():
     estimate = Estimate.of(np.array([1.0, 3.0]))
-    assert estimate.mean == 2.0 and estimate.half == pytest.approx(1.96 * 1.0)
+    assert estimate.mean == 2.0 and estimate.half == pytest.approx(12.706, abs=1e-3)  # Student's t
+    assert tables.format_estimate(Estimate.of(np.ones(1))) == tables.format_estimate(Estimate.of(np.ones(5)))
+    assert tables.format_estimate(Estimate.of(np.ones(5))) == "1.000 (too few)"
+    assert Estimate.of(np.ones(5)).record() == {"mean": 1.0, "half_width_95": None}
+    assert tables.format_estimate(Estimate.of(np.ones(6))) == "1.000 (0.000)"
     assert tables.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
     assert tables.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
 

@@ -13,9 +13,9 @@ from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import EachGame, Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
 from jaxrl.players.player import bot_player
-from jaxrl.statistics import design_effect, wilson
+from jaxrl.statistics import Design, Estimate, design_of, wilson
 from jaxrl_envs.contract.sides import compare
-from tests.support.games import Corridor, HighCard, TicTacToe
+from tests.support.games import Corridor, HighCard, OneLoser, TicTacToe
 
 PUBLISHED = [  # specification of Beasty Bar, section 13.2: wins of games, the interval in per cent
     (467, 500, 90.9, 95.3),
@@ -36,9 +36,14 @@ def test_wilson_at_the_ends():
     low, high = wilson(0, 10)
     assert low == 0.0 and 0.0 < high < 0.3
     assert wilson(10, 10) == pytest.approx((1 - high, 1.0))
+    assert wilson(2, 2, Design(degrees=0)) == (0.0, 1.0), "one deal says nothing"
 
 
 ALL = np.ones((100, 4), bool)
+
+
+def design_effect(hits: np.ndarray, counted: np.ndarray) -> float:
+    return design_of(hits, counted).effect
 
 
 def test_the_design_effect_of_known_cases():
@@ -50,7 +55,8 @@ def test_the_design_effect_of_known_cases():
     once = np.broadcast_to(np.arange(4) == 1, ALL.shape)
     assert design_effect(repeated, once) == pytest.approx(1, abs=0.02)
     for rate in (np.zeros_like(ALL), ALL):
-        assert design_effect(rate, ALL) == design_effect(repeated[:1], ALL[:1]) == 1.0
+        assert design_effect(rate, ALL) == (8 * 4 + 100) / 108
+    assert design_of(repeated, ALL).degrees == 99 and design_of(repeated[:1], ALL[:1]) == Design(1.0, 0)
 
 
 def test_the_design_effect_as_by_hand():
@@ -75,6 +81,35 @@ def repeating(generator, deals):
     """A game repeats one of its deal with probability 0.7."""
     first = generator.random((deals, 1)) < 0.8
     return np.where(generator.random((deals, 4)) < 0.7, first, generator.random((deals, 4)) < 0.8), 0.8
+
+
+def repeated(generator, deals):
+    """The games of a deal are one."""
+    return np.repeat(generator.random((deals, 1)) < 0.75, 4, axis=1), 0.75
+
+
+@pytest.mark.parametrize("deals", [2, 3, 4, 8, 30])
+@pytest.mark.parametrize("games", [same_side_wins, independent, repeating, repeated])
+def test_intervals_of_few_deals_hold_the_truth(games, deals):
+    """In at least 93 % of 2,000 evaluations, less three standard errors of 0.6 %."""
+    generator, held = np.random.default_rng(deals), 0
+    for _ in range(2000):
+        wins, truth = games(generator, deals)
+        outcomes = Outcomes(2 * wins.astype(np.int8) - 1, np.ones(wins.shape, np.int32), None, None)
+        low, high = outcomes.interval()
+        held += low <= truth <= high
+    assert held / 2000 > 0.93 - 3 * 0.006
+
+
+@pytest.mark.parametrize("deals", [2, 3, 4, 8, 30])
+@pytest.mark.parametrize("returns", ["normal", "two games of a coin"])
+def test_estimates_of_few_deals_hold_the_truth(returns, deals):
+    """In at least 93 % of 4,000 evaluations, less three standard errors of 0.4 %; too few to say holds everything."""
+    draws = np.random.default_rng(deals)
+    samples = draws.normal(size=(4000, deals)) if returns == "normal" else draws.choice([-1, 0, 0, 1], (4000, deals))
+    found = [Estimate.of(each) for each in samples]
+    assert np.mean([not abs(each.mean) > each.half for each in found]) > 0.93 - 3 * 0.004
+    assert np.isnan(Estimate.of(samples[0, :1]).half)
 
 
 @pytest.mark.parametrize("games", [same_side_wins, independent, repeating])
@@ -142,15 +177,6 @@ def test_outcomes_from_figures():
     record = outcomes.record()
     assert record["wins"] == record["draws"] == record["losses"] == 1 and record["mean_length"] == 8.0
     assert "starter" not in record and record["mean_margin"] == pytest.approx(3.5 / 3)
-
-
-class OneLoser(HighCard):
-    """Three seats of which one loses: it pays what the two others win."""
-
-    winning = "A win is a return above zero."
-
-    def outcome(self, returns):
-        return 2 * (returns > 0).astype("int8") - 1
 
 
 def test_a_game_may_say_what_winning_means():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from jaxrl.statistics import Estimate
 
@@ -110,4 +111,4 @@ def over_games(values: np.ndarray, game: np.ndarray) -> Estimate:
     if len(games) < 2:
         return Estimate(mean, float("nan"))
     spread = np.sqrt(np.square(rest).sum() * len(games) / (len(games) - 1))
-    return Estimate(mean, float(1.96 * spread / count.sum()))
+    return Estimate(mean, float(special.stdtrit(len(games) - 1, 0.975) * spread / count.sum()))

@@ -95,25 +95,20 @@ class Report(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-
-        def pair(estimate: Estimate) -> dict[str, float | None]:
-            values = {"mean": estimate.mean, "half_width_95": estimate.half}
-            return {name: value if math.isfinite(value) else None for name, value in values.items()}
-
         right, nats = self.margins()
         return {
             "checked_decisions": len(self.game),
             "checked_games": len(np.unique(self.game)),
             "players": {
                 player.name: {
-                    "accuracy": pair(over_games(player.right, self.game)),
-                    "cross_entropy": pair(over_games(player.surprise, self.game)),
+                    "accuracy": over_games(player.right, self.game).record(),
+                    "cross_entropy": over_games(player.surprise, self.game).record(),
                 }
                 for player in self.players
             },
-            "margin": {"accuracy": pair(right), "cross_entropy": pair(nats)},
+            "margin": {"accuracy": right.record(), "cross_entropy": nats.record()},
             "kinds": {
-                name: {"decisions": int(chosen.sum()), "accuracy": pair(self.of_kind(name))}
+                name: {"decisions": int(chosen.sum()), "accuracy": self.of_kind(name).record()}
                 for name, chosen in self.kinds.items()
             },
             "value_error": self.value_error,
