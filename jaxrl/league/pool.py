@@ -28,13 +28,14 @@ draw, all games are against itself.
 **Elo.** After every update ratings move by `elo_update`, K = 8 points per game and at most C = 100 points per
 update. The first bot stays at 1000, and without bots the others stay where they are: a snapshot begins with the
 learner's rating, an exploiter as far above it as its games have shown. Above two sides a "game" is the learner's best
-side against the best of the opponent's, of which equals win as many as they hold sides; a side earns the mean of its
-seats.
+side against the best of the opponent's (`sides.ahead`), of which equals win as many as they hold sides; a side earns
+the mean of its seats. Win rates, by which opponents are drawn, are of `Env.outcome` of the learner's best side.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
@@ -51,7 +52,7 @@ from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key, select
-from jaxrl_envs.contract.sides import compare, of_sides
+from jaxrl_envs.contract.sides import ahead, of_sides
 from jaxrl_envs.shared import kernels
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
@@ -64,7 +65,8 @@ class Results(NamedTuple):
     """Finished games by controller, f32[1 + E]; sums over lanes, steps and updates."""
 
     games: jax.Array
-    score: jax.Array  # wins of the learner + half of the draws
+    score: jax.Array  # wins of the learner + half of the draws, by `Env.outcome`
+    points: jax.Array  # games in which the learner's best side was ahead of the opponent's + half of the equal ones
     redealt: jax.Array  # f32[], unfinished games that were dealt again because their opponent was overwritten
 
 
@@ -144,11 +146,13 @@ class League(Seats):
 
     Attributes:
       config: the whole configuration; its section `league` is read.
+      outcome: `Env.outcome`.
       slots: K.
       relative: f32[E], weights of the entries with `league.weighting: fixed`.
     """
 
     config: Config
+    outcome: Callable[[jax.Array], jax.Array]
     slots: int
     relative: np.ndarray
 
@@ -243,7 +247,7 @@ class League(Seats):
     def no_results(self) -> Results:
         """The results of no games."""
         nothing = jnp.zeros(len(self.names), jnp.float32)
-        return Results(games=nothing, score=nothing, redealt=jnp.float32(0.0))
+        return Results(games=nothing, score=nothing, points=nothing, redealt=jnp.float32(0.0))
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Results:
         """The result of one lane's game, from the learner's point of view.
@@ -256,11 +260,18 @@ class League(Seats):
         chex.assert_equal_shape((controllers, returns))
         own = self.holders(controllers) == LEARNER
         returns = of_sides(returns, self.sides)
-        ahead = compare(jnp.max(jnp.where(own, returns, -jnp.inf)), jnp.max(jnp.where(own, -jnp.inf, returns)))
+        outcome = self.outcome(returns)
+        best, others = (kernels.most(jnp.where(held, outcome, -1)) for held in (own, ~own))
+        returned, theirs = (kernels.most(jnp.where(held, returns, -jnp.inf)) for held in (own, ~own))
+        won = jnp.where(best > others, 1, best)  # also where only the learner's own sides share the first place
         entry = np.arange(len(self.names)) == jnp.max(controllers)
         games = (over & entry).astype(jnp.float32)
-        won = jnp.where(jnp.all(own), 0.5, 0.5 * (1.0 + ahead.astype(jnp.float32)))
-        return Results(games=games, score=games * won, redealt=jnp.float32(0.0))
+
+        def counted(result: jax.Array) -> jax.Array:
+            return games * jnp.where(jnp.all(own), 0.5, 0.5 * (1.0 + result.astype(jnp.float32)))
+
+        points = counted(ahead(best, others, returned, theirs))
+        return Results(games=games, score=counted(won), points=points, redealt=jnp.float32(0.0))
 
     def learn(self, pool: PoolState, results: Results) -> PoolState:
         """The pool after the games of one update (sums over all devices), in which stale games were dealt again."""
@@ -283,7 +294,7 @@ class League(Seats):
         """Ratings f32[1 + E] after the games of one update, see `jaxrl.league.elo.elo_update`."""
         together = elo[1:] + self.handicap
         own, others = elo_update(
-            elo[LEARNER], together, results.games[1:], results.score[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
+            elo[LEARNER], together, results.games[1:], results.points[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
         )
         moving = jnp.arange(others.shape[0]) > 0 if self.bots else jnp.zeros(others.shape[0], bool)
         return jnp.concatenate([own[None], jnp.where(moving, others - self.handicap, elo[1:])])
@@ -346,6 +357,7 @@ def make_league(config: Config, env: Env) -> League:
         bots=bots,
         switch=env.bot_switch(bots) if bots else None,
         config=config,
+        outcome=env.outcome,
         slots=league.snapshots,
         relative=np.array(weights, np.float32),
     )

@@ -160,9 +160,11 @@ class MixedSeats(Seats):
 
 
 def random_ranks(uniform: jax.Array) -> jax.Array:
-    """A random permutation of 0 .. n - 1, i32[n], from uniform numbers f32[n], without a sort."""
+    """Returns a random permutation of 0 .. n - 1, i32[n], from uniform numbers f32[n], without a sort."""
     chex.assert_rank(uniform, 1)
-    return kernels.total(uniform[None, :] < uniform[:, None])
+    before = np.tri(uniform.shape[0], k=-1, dtype=bool)  # of equal numbers the first one comes first
+    own, other = uniform[:, None], uniform[None, :]
+    return kernels.total((other < own) | ((other == own) & before))
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:

@@ -14,11 +14,12 @@ from jaxrl import config as configs
 from jaxrl.games import GameForms, compare, make_games
 from jaxrl.league import pool as pools
 from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.league.seats import random_ranks
 from jaxrl.runs.config import device_count
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
-from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.support.games import Corridor, HighCard, OneLoser, RockPaperScissors, TicTacToe
 from tests.support.training import assert_close, assert_identical, on_devices, program, run, small_config, train
 
 pytestmark = pytest.mark.thorough
@@ -233,6 +234,22 @@ def test_results_are_the_best_seats() -> None:
             np.testing.assert_array_equal(result.score, over * score * (np.arange(8) == entry))
 
 
+def test_equal_numbers_have_different_ranks() -> None:
+    """One side alone is the learner's also where two draw the same number."""
+    assert random_ranks(jnp.array([0.5, 0.25, 0.5, 0.75, 0.25])).tolist() == [2, 0, 3, 4, 1]
+
+
+def test_results_are_the_outcomes_of_the_game() -> None:
+    """Two of three win: each of them has won, as in evaluations, and neither is ahead of the other."""
+    seats = pools.make_league(league_config(), OneLoser())
+    for controllers, score, points in (([0, 2, 2], 1.0, 0.5), ([2, 2, 0], 0.0, 0.0), ([0, 2, 0], 1.0, 0.5)):
+        result = seats.results(jnp.array(controllers, jnp.int8), jnp.array([1.0, 1.0, -2.0]), jnp.bool_(True))
+        assert (result.score[2], result.points[2]) == (score, points)
+    wild = jnp.array([2.0, 1.0, -3.0])
+    result = seats.results(jnp.array([2, 0, 2], jnp.int8), wild, jnp.bool_(True))
+    assert (result.score[2], result.points[2]) == (1.0, 0.5), "another return has not won more"
+
+
 # ---- weights and ratings ------------------------------------------------------------------------------------------
 
 
@@ -345,7 +362,7 @@ def test_elo_finds_the_strength() -> None:
     for games in (2.0, 50.0, 5000.0):
         elo = jnp.full(4, 1000.0)
         played = jnp.array([0.0, games, games, games])
-        results = pools.Results(games=played, score=played * win, redealt=jnp.float32(0.0))
+        results = pools.Results(played, played * win, played * win, jnp.float32(0.0))
         step = jax.jit(lambda elo, results=results: seats.rate(elo, results))
         for _ in range(1500):
             elo = step(elo)
@@ -355,7 +372,7 @@ def test_elo_finds_the_strength() -> None:
 def test_old_results_fade() -> None:
     seats = pools.make_league(league_config(), HighCard())
     pool = seats.init({})
-    lost = pools.Results(jnp.zeros(8).at[1].set(50.0), jnp.zeros(8), jnp.float32(0.0))
+    lost = pools.Results(jnp.zeros(8).at[1].set(50.0), jnp.zeros(8), jnp.zeros(8), jnp.float32(0.0))
     won = lost._replace(score=lost.games)
     pool = seats.learn(seats.learn(pool, lost), won)  # 50 games are the half-life
     np.testing.assert_allclose(pool.games[1], 75.0, rtol=1e-6)

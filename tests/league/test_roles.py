@@ -143,7 +143,7 @@ def test_equals_keep_their_ratings_however_many_sides_they_hold():
     league = LeagueConfig(opponents=("self", "snapshots"), snapshots=1)
     seats = seats_of(HighCard(), league)
     elo, games = jnp.array([1000.0, 1000.0]), jnp.array([0.0, 300.0])
-    after = seats.rate(elo, pools.Results(games=games, score=games / 3, redealt=jnp.float32(0.0)))
+    after = seats.rate(elo, pools.Results(games, games / 3, games / 3, jnp.float32(0.0)))
     np.testing.assert_allclose(after, elo, atol=1e-3)
     assert lead(GameTally(100, 0, 200), 3) == pytest.approx(0.0) and lead(GameTally(50, 0, 50), 2) == 0.0
     assert lead(GameTally(298, 2, 0), 2) == pytest.approx(points(301 / 304))
@@ -300,7 +300,8 @@ def test_intervals_hold_what_they_promise():
 
     def update(pool, won):
         games = jnp.array([0.0, 30.0])
-        return seats.learn(pool, pools.Results(games, jnp.array([0.0, 1.0]) * won, jnp.float32(0.0))), None
+        score = jnp.array([0.0, 1.0]) * won
+        return seats.learn(pool, pools.Results(games, score, score, jnp.float32(0.0))), None
 
     after = jax.jit(jax.vmap(lambda won: jax.lax.scan(update, seats.init({}), won)[0]))(wins)
     after = jax.device_get(after)

@@ -16,7 +16,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.matches import evaluate
 from jaxrl.matches.outcomes import Outcomes
-from jaxrl.matches.tournaments import heatmap, published_matrix
+from jaxrl.matches.tournaments import heatmap, published_matrix, tournament
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
@@ -25,7 +25,7 @@ from jaxrl.players.player import Player, bot_player
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl_envs.shared.errors import UserError
-from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.support.games import Corridor, HighCard, OneLoser, RockPaperScissors, TicTacToe
 from tests.support.paths import GOLDEN
 
 MATRIX = GOLDEN / "beasty_bar" / "bot_matrix.json"
@@ -59,6 +59,12 @@ def mixed():
         Player("second up", reversed_ranked, up),
     ]
     return Tournament(env, players, deals=200, seed=3, self_pairs=True).run()
+
+
+def test_points_are_of_outcomes_before_returns():
+    returns = np.float32([[[0.5, 1.0, -1.5], [1.0, 0.5, -1.5], [-0.5, -1.0, -0.7]]])  # one deal, candidate 0, 1, 2
+    assert tournament._points(returns, HighCard()) == 0.5 + 0.5 + 0.5
+    assert tournament._points(returns, OneLoser()) == 0.75 + 0.75 + 0.5, "winners are equal, losers are compared"
 
 
 def test_every_player_is_itself_in_every_pair(mixed):

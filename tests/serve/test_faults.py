@@ -105,7 +105,7 @@ def test_ratings_are_kept_one_after_another(tmp_path):
     game = zoo_names()[-1]
     ratings = PeopleRatings(tmp_path / "ratings.json")
     with ThreadPoolExecutor(8) as threads:
-        for each in [threads.submit(ratings.add, f"p{i}", game, 1.0, [("hard", 0.0)]) for i in range(100)]:
+        for each in [threads.submit(ratings.add, f"p{i}", game, [("hard", 1.0)]) for i in range(100)]:
             each.result()
     again = PeopleRatings(tmp_path / "ratings.json")
     assert len({again.of(f"p{i}", game) for i in range(100)}) == 1 and again.of("p0", game) != again.of("absent", game)

@@ -35,7 +35,7 @@ from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
 from jaxrl.serve.tables.timed_search import SIMULATIONS, TimedSearch
 from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.contract.env import PartScores
-from tests.support.games import HighCard, TicTacToe
+from tests.support.games import HighCard, OneLoser, Signals, TicTacToe
 from tests.support.serving import HIGH_CARD, KUHN, SIMULTANEOUS, TIC_TAC_TOE, Client, serving
 
 SCORED = "tests.serve.test_tables:Scored"
@@ -268,11 +268,25 @@ def test_an_agent_of_about_the_own_strength(tmp_path):
     before = ratings.of("anna", game)
     assert ratings.nearest("anna", game) in agent_ratings(game)
     for _ in range(200):
-        ratings.add("anna", game, 1.0, [("hard", 0.0), ("unknown", 9.0)])
+        ratings.add("anna", game, [("hard", 1.0), ("unknown", 0.0)])
     after = PeopleRatings(tmp_path / "ratings.json").of("anna", game)
     assert after > agent_ratings(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
-    ratings.add("anna", game, 0.0, [("random", 1.0)])
+    ratings.add("anna", game, [("random", 0.0)])
     assert ratings.of("anna", game) < after - 30, "against an unexpected winner"
+
+
+@pytest.mark.parametrize(
+    ("env", "returns", "points"),
+    [
+        (Signals(), [0.5, -0.5, 0.5, -0.5], [{1: 1, 3: 1}, {0: 0, 2: 0}, {1: 1, 3: 1}, {0: 0, 2: 0}]),
+        (OneLoser(), [2, 1, -3], [{1: 0.5, 2: 1}, {0: 0.5, 2: 1}, {0: 0, 1: 0}]),
+        (HighCard(), [2, 1, -3], [{1: 1, 2: 1}, {0: 0, 2: 1}, {0: 0, 1: 0}]),
+    ],
+)
+def test_points_are_against_other_sides_and_of_outcomes(env, returns, points):
+    game = SimpleNamespace(env=env, returns=lambda: np.float32(returns))
+    game.outcome = lambda: TableGame.outcome(game)
+    assert [TableGame.points(game, seat) for seat in range(env.num_players)] == points
 
 
 def test_runs_without_a_checkpoint_are_not_offered(tmp_path):

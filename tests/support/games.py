@@ -341,6 +341,15 @@ class OneAgainstTwo(HighCard):
     sides = (0, 1, 1)
 
 
+class OneLoser(HighCard):
+    """Three seats of which one loses: it pays what the two others win."""
+
+    winning = "A win is a return above zero."
+
+    def outcome(self, returns):
+        return 2 * (returns > 0).astype("int8") - 1
+
+
 # ---- Signals --------------------------------------------------------------------------------------------------------
 
 CHOICES, TALKS = 4, 6

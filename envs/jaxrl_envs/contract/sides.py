@@ -2,7 +2,8 @@
 
 A game is won by a side (`Env.sides`: by default one seat each) whose return is above every other side's by more than
 rounding, drawn if it equals the best of the others, and lost otherwise. Draws are not wins. A game in which winning
-means something else, such as one with one loser, overrides `Env.outcome`, which search and evaluation ask.
+means something else, such as one with one loser, overrides `Env.outcome`, which is asked wherever wins count. Ratings
+compare two sides: by their outcomes, or by their returns if both have lost (`ahead`).
 """
 
 from __future__ import annotations
@@ -57,3 +58,15 @@ def outcome(returns: Any) -> Any:
     xp: Any = jnp if isinstance(returns, jax.Array) else np
     rivals = xp.where(np.eye(returns.shape[-1], dtype=bool), -xp.inf, returns[..., None, :]).max(axis=-1)
     return compare(returns, rivals)
+
+
+def ahead(own_outcome: Any, other_outcome: Any, own: Any, other: Any) -> Any:
+    """Compares two sides of a game for ratings: i8, 1 where the first has done better, 0 where they are equal, else -1.
+
+    Args:
+      own_outcome, other_outcome: i8, of `Env.outcome`; the better one is ahead.
+      own, other: returns, which decide where both have lost; NumPy or JAX arrays.
+    """
+    xp: Any = jnp if isinstance(own, jax.Array) or isinstance(other, jax.Array) else np
+    lost = (own_outcome < 0) & (other_outcome < 0)
+    return xp.where(lost, compare(own, other), xp.sign(own_outcome - other_outcome)).astype(xp.int8)

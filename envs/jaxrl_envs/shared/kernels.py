@@ -26,6 +26,11 @@ def total(x: jax.Array) -> jax.Array:
     return functools.reduce(operator.add, [x[..., i] for i in range(x.shape[-1])])
 
 
+def most(x: jax.Array) -> jax.Array:
+    """The maximum over a short last axis, written out like `total`."""
+    return functools.reduce(jnp.maximum, [x[..., i] for i in range(x.shape[-1])])
+
+
 def sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     """The sum of each of several arrays of one shape, by a single reduction on a GPU."""
     if not on_gpu():

@@ -21,7 +21,7 @@ from jaxrl.matches.remote import RemoteDeals, is_remote
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.players.player import Act, Player, any_bot
 from jaxrl_envs.contract.env import Env, PyTree
-from jaxrl_envs.contract.sides import compare, of_sides
+from jaxrl_envs.contract.sides import ahead, of_sides
 from jaxrl_envs.shared.errors import UserError
 
 TOURNAMENT_DEALS = 0x7001  # a stream of deals beside those of `jaxrl.matches.deals`
@@ -68,9 +68,12 @@ class Tournament:
         self._bots = any_bot(env, self._groups.bots) if self._groups.bots else None
         self._base = jax.random.fold_in(jax.random.key(seed), TOURNAMENT_DEALS)
         whole = any(player.observe is not None for player in players)
-        self._remote = RemoteDeals(env, deals=deals) if is_remote(env) and not whole else None
         plain = any(player.plain for player in players)
-        self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, plain=plain)
+        self._games: RemoteDeals | DuplicateDeals
+        if is_remote(env) and not whole:
+            self._games = RemoteDeals(env, deals=deals)
+        else:
+            self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, plain=plain)
         both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(players))
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
@@ -91,17 +94,17 @@ class Tournament:
         """
         names, sides = [player.name for player in self._players], self._env.sides
         results = RoundRobin.empty(names, sides)
-        params = self._games.placed(self._groups.params)
+        params = None if isinstance(self._games, RemoteDeals) else self._games.placed(self._groups.params)
         for number, (i, j) in enumerate(self.pairs):
             base = jax.random.fold_in(self._base, self._streams[number])
-            if self._remote is not None:
-                games = self._remote([self._players[i], self._players[j]], base, f"{names[i]} against {names[j]}")
+            if isinstance(self._games, RemoteDeals):
+                games = self._games([self._players[i], self._players[j]], base, f"{names[i]} against {names[j]}")
             else:
                 games = self._games((params, np.array([i, j], np.int32)), base)
             figures = {name: of_sides(values, sides) for name, values in games.figures.items()}
             outcomes = outcomes_of(figures, games.length, self._env)
             assert outcomes is not None  # at least two sides
-            results.add(i, j, outcomes, _points(figures["return"]))
+            results.add(i, j, outcomes, _points(figures["return"], self._env))
             if progress:
                 progress(number + 1, len(self.pairs))
         return results
@@ -124,11 +127,15 @@ class Tournament:
         return seated
 
 
-def _points(returns: np.ndarray) -> float:
+def _points(returns: np.ndarray, env: Env) -> float:
     """The candidate's points in games f32[D, rotation, side]: the share of the other sides it beat, a tie half."""
     own = np.eye(returns.shape[1], dtype=bool)
-    others = returns[:, ~own].reshape(*returns.shape[:2], -1)
-    return float(((compare(returns[:, own][..., None], others) + 1) / 2).mean(axis=-1).sum())
+
+    def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return values[:, own][..., None], values[:, ~own].reshape(*values.shape[:2], -1)
+
+    beaten = ahead(*split(np.asarray(env.outcome(returns))), *split(returns))
+    return float(((beaten + 1) / 2).mean(axis=-1).sum())
 
 
 class Groups:

@@ -18,7 +18,7 @@ from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
 from jaxrl.serve.tables.timed_search import TimedSearch
 from jaxrl_envs.contract.env import Env, Key, PartScores, State, is_over
-from jaxrl_envs.contract.sides import of_sides
+from jaxrl_envs.contract.sides import ahead, of_sides
 from jaxrl_envs.shared.errors import UserError
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
@@ -183,6 +183,13 @@ class TableGame:
         """Who has won the finished game, by seat: 1 won, 0 drawn, -1 lost (`Env.outcome`)."""
         by_side = np.asarray(self.env.outcome(of_sides(self.returns(), self.env.sides)))
         return by_side[list(self.env.sides)].tolist()
+
+    def points(self, seat: int) -> dict[int, float]:
+        """The points of a seat's side in the finished game against each seat of another side, as ratings count them."""
+        sides, won = self.env.sides, self.outcome()
+        earned = of_sides(self.returns(), sides)[list(sides)]
+        others = [other for other, side in enumerate(sides) if side != sides[seat]]
+        return {each: float(1 + ahead(won[seat], won[each], earned[seat], earned[each])) / 2 for each in others}
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxrl.league.elo import expected_score
 from jaxrl.matches.tournaments import rating_scale
-from jaxrl_envs.contract.sides import compare
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 STEP = 40.0  # the most that a game moves a rating
-WIDTH = 400.0  # rating points for odds of ten to one
 MOST = 10_000  # people and games that are remembered
 
 
@@ -57,18 +56,17 @@ class PeopleRatings:
         near = [name for name in order if abs(agents[name] - own) <= abs(agents[order[0]] - own) + STEP / 2]
         return random.choice(near)
 
-    def add(self, person: str, game: str, own: float, others: Sequence[tuple[str, float]]) -> None:
-        """Counts a finished game from the returns of the person and of the other seats, by their agents' names."""
+    def add(self, person: str, game: str, points: Sequence[tuple[str, float]]) -> None:
+        """Counts a finished game: the person's points, 0, 0.5 or 1, against the agents of this name."""
         agents = agent_ratings(game)
-        rated = [each for each in others if each[0] in agents]
+        rated = [each for each in points if each[0] in agents]
         if not rated:
             return
         with self._lock:
             mine = self.of(person, game)
             moved = 0.0
-            for name, value in rated:
-                expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
-                moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
+            for name, won in rated:
+                moved += won - expected_score(mine, agents[name])
             self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
             while len(self._known) > MOST:
                 del self._known[next(iter(self._known))]

@@ -306,13 +306,13 @@ class TableRoutes:
     def _rate(self, table: LiveTable) -> None:
         """Rates the people who played a finished game."""
         assert table.game is not None and self._ratings is not None
-        returns, kept = table.game.returns(), table.kept
-        agents = [(i, parse(spec).label) for i, spec in enumerate(kept.specs) if spec != PERSON]
+        kept = table.kept
+        agents = {i: parse(spec).label for i, spec in enumerate(kept.specs) if spec != PERSON}
         for seat, person in enumerate(kept.people):
             if person and not kept.undone:
-                others = [(name, float(returns[i])) for i, name in agents]
+                points = [(agents[i], won) for i, won in table.game.points(seat).items() if i in agents]
                 try:
-                    self._ratings.add(person, kept.record.game, float(returns[seat]), others)
+                    self._ratings.add(person, kept.record.game, points)
                 except OSError as error:  # they are written with the next game
                     LOG.error("ratings cannot be saved: %s", error)
 
