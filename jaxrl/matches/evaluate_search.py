@@ -154,7 +154,8 @@ def make_searcher(
     elif model != SELF:
         raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")
     believe = learned_belief(config, env, bot) if settings.belief == LEARNED else None
-    search = make_search(env, settings, own=own, guide=guide, model=other, believe=believe)
+    discount = 1.0 if bot else make_algorithm(config, env).discount
+    search = make_search(env, settings, own=own, guide=guide, model=other, believe=believe, discount=discount)
     return Searcher(search, models, model, rollouts)
 
 

@@ -132,17 +132,22 @@ def _run(
     own = jax.tree.map(lambda leaf: leaf[row], memory.own)
     memories = lineup.memories(params, own, start, seats, luck, types)
     turns, in_part = settings.depth or TO_THE_END, settings.objective == "standing"
-    end = play_on(lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part)
+    wins, discount = settings.objective == "wins", lineup.discount if settings.depth else 1.0
+    of_rewards = 1.0 if wins else discount
+    end = play_on(
+        lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part, discount=of_rewards
+    )
     worth = jax.vmap(lineup.env.standing)(end.state) if in_part else end.returns
     assert worth is not None  # `has_standing` was asked before
     result = jnp.take_along_axis(worth, seats[:, None], axis=1)[:, 0]
-    if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
+    if wins:  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(lineup.env, end.returns + memory.returns[row], seats), 1.0, -1.0)
+        result = result * discount**end.moves
     if settings.depth:
         own = of_seat(end.memories[0], seats)
         foreseen = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, own, end.state)[2]
-        before = 0.0 if settings.objective == "wins" else result
-        result = jnp.where(is_over(end.state), result, before + foreseen)
+        before = 0.0 if wins else result
+        result = jnp.where(is_over(end.state), result, before + discount ** (end.moves + 1) * foreseen)
     weight = counted.astype(jnp.float32)
     stats = ActionStats(stats.total.at[row, action].add(weight * result), stats.games.at[row, action].add(weight))
     return stats, used + each

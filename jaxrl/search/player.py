@@ -81,6 +81,7 @@ def make_search(
     guide: Guide,
     model: PlayoutPolicy | None = None,
     believe: Believe | None = None,
+    discount: float = 1.0,
 ) -> Search:
     """A search player.
 
@@ -92,6 +93,7 @@ def make_search(
       model: the opponent model, for all other seats; None: like the searching seat. The type of a model of several
         types is inferred from its actions.
       believe: the learned belief, if the settings ask for it.
+      discount: of the guide's values, for each decision of the seat.
 
     Raises:
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
@@ -112,7 +114,7 @@ def make_search(
         raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
     if (settings.belief == LEARNED) != (believe is not None):
         raise ValueError("a learned belief is searched with where the settings ask for it, and only there")
-    lineup = Lineup(env, own, model)
+    lineup = Lineup(env, own, model, discount)
     belief = Belief(lineup, settings.particles, settings.doubt, settings.batch, believe)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
     if believe is not None or not supports_particles(env):

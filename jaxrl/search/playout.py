@@ -24,12 +24,14 @@ TO_THE_END = -1
 class Lineup:
     """A game and its policies: that of the searching seat, and the opponent model (None: the same policy).
 
-    With a model of several types (`PlayoutPolicy.types`) the own policy is one more type, the last.
+    With a model of several types (`PlayoutPolicy.types`) the own policy is one more type, the last. Rewards are
+    discounted like the guide's values where these follow them: by `discount` for each decision of the searching seat.
     """
 
     env: Env
     own: PlayoutPolicy
     model: PlayoutPolicy | None
+    discount: float = 1.0
 
     def others(self, params: SearchParams) -> tuple[PlayoutPolicy, PyTree]:
         """The policy of the other seats, and its parameters."""
@@ -96,6 +98,7 @@ class Playout(NamedTuple):
 
     state: State
     returns: jax.Array  # f32[N, P], rewards of every seat, summed
+    moves: jax.Array  # i32[N], of the searching seat after the first action; 0 in games that are not stopped there
     memories: list[PyTree]  # see `Lineup.memories`
     time: jax.Array  # i32[], steps; 0 of games played inside an engine
 
@@ -149,6 +152,7 @@ def play_on(
     *,
     turns: int,
     in_part: bool = False,
+    discount: float = 1.0,
 ) -> Playout:
     """Takes `action` in N games and plays them on.
 
@@ -159,8 +163,9 @@ def play_on(
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
       in_part: whether the game also stops where another part of it begins (`Env.part`).
+      discount: of the rewards, for each move of the searching seat before them but the first.
     """
-    bots = None if in_part else lineup.bots(params, seat)
+    bots = None if in_part or discount < 1.0 else lineup.bots(params, seat)  # engines do not discount
     if bots is not None:
         return _inside_engine(lineup.env, state, memories, action, bots, seat, turns, keys)
     step = jax.vmap(lineup.env.step)
@@ -192,11 +197,13 @@ def play_on(
             moves = moves_on(played.state, left) | first
             rewards = jnp.where(moves[:, None], rewards, 0.0)
             left = left - (moves & (played.state.current_player == seat) & ~first)
+            if discount < 1.0:
+                rewards = rewards * (discount ** (turns - left))[:, None]
             after, memories = jax.vmap(select)(moves, (after, memories), (played.state, played.memories))
-        return Playout(after, played.returns + rewards, memories, played.time + 1), left
+        return Playout(after, played.returns + rewards, turns - left, memories, played.time + 1), left
 
-    begin = Playout(state, jnp.zeros_like(state.rewards), memories, jnp.int32(0)), jnp.full_like(seat, turns)
-    return jax.lax.while_loop(more, one, begin)[0]
+    begin = Playout(state, jnp.zeros_like(state.rewards), jnp.zeros_like(seat), memories, jnp.int32(0))
+    return jax.lax.while_loop(more, one, (begin, jnp.full_like(seat, turns)))[0]
 
 
 def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -> Playout:
@@ -204,7 +211,7 @@ def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -
     end, returns = jax.vmap(env.play_on, in_axes=(0, 0, 0, 0, None, 0))(
         state, action, bots, seat, jnp.int32(turns), keys
     )
-    return Playout(end, returns, memories, jnp.int32(0))
+    return Playout(end, returns, jnp.zeros_like(seat), memories, jnp.int32(0))
 
 
 def won(env: Env, returns: jax.Array, seat: jax.Array) -> jax.Array:

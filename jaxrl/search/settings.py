@@ -19,6 +19,10 @@ SELF = "self"  # the policy itself as the opponent model, or in simulated games
 class SearchSettings:
     """Settings of a search.
 
+    Where games are played to their end (halving without a depth), returns count as in evaluations, undiscounted. Where
+    a network's values stand for the rest of a game (tree, depth), results are on the network's scale: rewards are
+    discounted as in its training, once for each later decision of the seat.
+
     Attributes:
       simulations: the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree,
         over all worlds).

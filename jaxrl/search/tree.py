@@ -63,7 +63,7 @@ def tree_plan(
             reward = jnp.where(over, jnp.where(won(lineup.env, returns, seats), 1.0, -1.0), 0.0)
         output = mctx.RecurrentFnOutput(
             reward=jnp.where(is_over(before), 0.0, reward),
-            discount=jnp.where(over, 0.0, 1.0),
+            discount=jnp.where(over, 0.0, lineup.discount),
             prior_logits=logits,
             value=jnp.where(over, 0.0, value),
         )

@@ -78,6 +78,35 @@ def test_a_limited_depth_is_judged_by_the_guide():
     np.testing.assert_array_equal(decide(state, keys_of(1, len(stones))), stones % 4 - 1)
 
 
+@pytest.mark.parametrize("objective", ["return", "wins"])
+@pytest.mark.parametrize("planner", ["halving", "tree"])
+def test_rewards_are_discounted_like_the_values_that_follow_them(planner, objective):
+    """All take one stone at a time after the first move; the guide expects 1 wherever it is asked."""
+    if planner == "tree":
+        pytest.importorskip("mctx")
+    env = Nim(largest=30)
+
+    def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
+        only_one = jnp.where(jnp.arange(3) == 0, 0.0, -30.0)
+        return memory, mask_logits(only_one, state.legal_action_mask), jnp.float32(1.0)
+
+    settings = SearchSettings(
+        simulations=24, particles=0, depth=planner == "halving", worlds=1, planner=planner, objective=objective
+    )
+    search = make_search(env, settings, own=take_one, guide=guide, model=take_one, discount=0.5)
+    state = nim_at(env, jnp.array([3, 9]))
+
+    @jitted
+    def results(state: State, keys: jax.Array) -> jax.Array:
+        memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
+        return jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(NOTHING, memory, state, keys).results
+
+    found = results(state, keys_of(1, 2))
+    np.testing.assert_allclose(found[0], [0.5, -1.0, 1.0], atol=1e-6)  # won with the next move, lost, won at once
+    if planner == "halving":
+        np.testing.assert_allclose(found[1], [0.25] * 3)  # valued at the third move
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",

@@ -2,9 +2,10 @@
 
 Games are played by the search of `jaxrl.search` against bots, whom it knows only with `--search-model opponent`, or
 against the policy itself. Every searched decision is kept: what the seat saw, the improved policy (Danihelka et al.
-2022: the network's logits shifted by the results) and how the game ended for the seat. The network learns the policies
-by cross-entropy and the ends by regression, then the improved network searches again (expert iteration, Anthony et al.
-2017, https://arxiv.org/abs/1705.08439). The result is a run like any other: evaluate, play, resume.
+2022: the network's logits shifted by the results) and what the seat earned from there on, discounted as in the training
+of the network. The network learns the policies by cross-entropy and the returns by regression, then the improved
+network searches again (expert iteration, Anthony et al. 2017, https://arxiv.org/abs/1705.08439). The result is a run
+like any other: evaluate, play, resume.
 """
 
 from __future__ import annotations
@@ -118,11 +119,28 @@ def collect_games(
         (end, _), ((kept, decides), earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
         observation, mask, policy, searched = kept
         weight = searched * is_over(end).astype(jnp.float32)  # only games that ended say how they ended
-        value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
+        value = returns_from(earned, decides, search.lineup.discount)
         decisions = arranged(LabelledDecisions(observation, mask, policy, value, weight), decides, in_order=in_order)
         return Collected(decisions, jnp.mean(jnp.sum(earned, axis=0)))
 
     return collect
+
+
+def returns_from(earned: jax.Array, decides: jax.Array, discount: float) -> jax.Array:
+    """Sums what a seat earns from each step on, f32[T, N], discounted once for each of its decisions after that step.
+
+    Args:
+      earned: f32[T, N], the seat's rewards.
+      decides: bool[T, N], whether the seat decides in a step.
+      discount: of one decision.
+    """
+    factor = jnp.where(jnp.concatenate([decides[1:], jnp.zeros_like(decides[:1])]), discount, 1.0)
+
+    def joined(later: tuple[jax.Array, jax.Array], step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return step[0] * later[0], step[1] + step[0] * later[1]
+
+    _, value = jax.lax.associative_scan(joined, (factor, earned), reverse=True)
+    return value
 
 
 def arranged(decisions: LabelledDecisions, decides: jax.Array, *, in_order: bool) -> LabelledDecisions:

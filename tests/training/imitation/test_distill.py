@@ -12,7 +12,7 @@ import pytest
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.matches.evaluate_search import other_scale, warn_of_scale
+from jaxrl.matches.evaluate_search import make_searcher, other_scale, warn_of_scale
 from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
@@ -20,7 +20,8 @@ from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import find_run, load_run, read_checkpoint
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy
-from jaxrl.search.settings import SearchSettings
+from jaxrl.search.settings import SearchRequest, SearchSettings
+from jaxrl.training.imitation import distillation
 from jaxrl.training.imitation.distillation import LabelledDecisions, collect_games, make_learner
 from tests.support.games import TicTacToe
 
@@ -51,6 +52,27 @@ def test_a_network_that_remembers_is_taught_whole_games_in_order():
     np.testing.assert_array_equal(np.diff(stones, axis=1)[taught[:, 1:]], 2)
     ends = np.broadcast_to(decisions.value[:, :1], taught.shape)  # only the last step pays
     np.testing.assert_allclose(decisions.value[taught], ends[taught])
+
+
+def test_values_are_discounted_by_own_decisions():
+    """By the definition of `jaxrl.algorithms.gae`; without a discount the sums are those of `cumsum`, bit by bit."""
+    draws = np.random.default_rng(1)
+    earned, decides = draws.normal(size=(9, 5)).astype(np.float32), draws.random((9, 5)) < 0.5
+    expected, following = np.zeros((9, 5)), np.zeros(5)
+    for t in reversed(range(9)):
+        later = decides[t + 1] if t < 8 else False
+        expected[t] = following = earned[t] + np.where(later, 0.5, 1.0) * following
+    found = jax.jit(distillation.returns_from, static_argnums=2)
+    np.testing.assert_allclose(found(earned, decides, 0.5), expected, rtol=1e-5, atol=1e-6)
+    plain = jax.jit(lambda earned: jnp.cumsum(earned[::-1], axis=0)[::-1])(earned)
+    np.testing.assert_array_equal(found(earned, decides, 1.0), plain)
+
+
+def test_the_search_of_a_run_has_its_discount():
+    config = configs.from_dict({"env": {"id": "tests.support.games:TicTacToe"}, "ppo": {"gamma": 0.9}})
+    env = TicTacToe()
+    request = SearchRequest(SearchSettings(simulations=8, particles=0))
+    assert make_searcher(env, config, [bot_player(env, "random")], request).search.lineup.discount == 0.9
 
 
 def test_only_a_network_that_remembers_learns_what_depends_on_the_number_of_the_decision():
