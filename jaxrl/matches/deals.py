@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxrl import xla
 from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
-from jaxrl.players.player import MAX_STEPS
+from jaxrl.players.player import MAX_STEPS, endless
 from jaxrl.runs import distributed
 from jaxrl_envs.contract.env import Env, Key, PyTree
 from jaxrl_envs.contract.sides import of_sides
@@ -113,15 +113,11 @@ class DuplicateDeals:
             parts.append(distributed.fetch(found))
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
-            steps = int(games.length.max())
-            raise UserError(
-                f"{int((~games.over).sum())} games did not end within {steps} steps: a game of {self._env.id} must "
-                "terminate or be truncated, whatever the players do."
-            )
+            raise endless(self._env.id, int(games.length.max()), int((~games.over).sum()))
         if games.illegal.any():
             raise UserError(
-                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
-                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
+                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules, or the game "
+                f"has offered it no legal one; run `jaxrl check` on {self._env.id}, which tries its bots and masks."
             )
         return games._replace(figures={name: games.figures[name] for name in self._names})
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.matches.match import Games, memory_number
-from jaxrl.players.player import MAX_STEPS, Act, Player
+from jaxrl.players.player import MAX_STEPS, Act, Player, endless
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import duration, rate
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, select
@@ -175,9 +175,9 @@ class _RemoteMatch:
         self._total, self._next = len(blanks) * self._rotations, 0
         self._rows: Buffers = make_buffers(engine, engine.num_games)
         self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * n + rotation
-        if hasattr(engine, "seated"):  # which must not hold the match, or the engine would outlive it
-            number, sides, rotations = self._number, self._side_of, self._rotations
-            engine.seated = lambda lane: [players[int(side != number[lane] % rotations)].name for side in sides]
+        # Nothing that the engine is told may hold the match, or the engine would outlive it.
+        number, sides, rotations = self._number, self._side_of, self._rotations
+        self._game.seat(engine, lambda lane: [players[int(side != number[lane] % rotations)].name for side in sides])
         self._earned = np.zeros((engine.num_games, engine.num_players), np.float32)
         self._returns = np.zeros((self._total, engine.num_players), np.float32)
         self._stats = np.zeros((self._total, engine.num_players, engine.num_stats), np.float32)
@@ -232,10 +232,7 @@ class _RemoteMatch:
         if not len(lanes):
             return
         if int(self._rows.length[lanes].max()) >= self._deals.max_steps:
-            raise UserError(
-                f"a game did not end within {self._deals.max_steps} steps: a game of {self._game.id} must terminate or "
-                "be truncated, whatever the players do."
-            )
+            raise endless(self._game.id, self._deals.max_steps)
         asked = self._holders(lanes)[np.arange(len(lanes)), self._rows.current_player[lanes]]
         for number in range(len(self._players)):
             mine = lanes[asked == number]

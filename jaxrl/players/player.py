@@ -22,6 +22,15 @@ from jaxrl_envs.shared.user_code import find_class
 
 MAX_STEPS = 20_000  # a longer game counts as one that does not end
 
+
+def endless(id: str, steps: int, games: int = 1) -> UserError:
+    """Returns the error of games, of that id, which are not over after that many steps."""
+    return UserError(
+        f"{games} game(s) did not end within {steps} steps: a game of {id} must terminate or be truncated, whatever "
+        "the players do."
+    )
+
+
 Init = Callable[[PyTree, State, jax.Array, Key], PyTree]
 """(params, state, seat i32[], key) -> the memory of the player in that seat before its first action. Matches of
 remote games (`jaxrl.matches.remote`) have no first state: there it is the seat's first question, public fields only."""

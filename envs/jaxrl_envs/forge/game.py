@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,6 +121,9 @@ class ForgeGame(HostGame):
         game = copy.copy(self)
         game._recorded_in = Path(self.deployment.record) / purpose
         return game
+
+    def seat(self, engine: Any, names: Callable[[int], Sequence[str]]) -> None:
+        engine.seated = names
 
     def ready(self) -> None:
         self.fleet()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -173,13 +173,18 @@ class HostGame(abc.ABC):
         del options
 
     def meant_for(self, purpose: str) -> HostGame:
-        """The same game for "training" or "evaluation", with separate files for its recordings.
-
-        An engine that records its games may have an attribute `seated`. The caller that assigns players to seats sets
-        it to a function from a game's number in the engine to the name of each seat's player in the game that begins.
-        """
+        """The same game for "training" or "evaluation", with separate files for its recordings."""
         del purpose
         return self
+
+    def seat(self, engine: Engine, names: Callable[[int], Sequence[str]]) -> None:
+        """Tells an engine of this game who plays, if it records that.
+
+        Args:
+          engine: of `engine`.
+          names: a game's number in the engine -> the name of each seat's player in the game that begins.
+        """
+        del engine, names
 
     def ready(self) -> None:
         """Called before a training or a measurement; raises UserError if no game can be played on this machine."""

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.matches.evaluate import Matchup
-from jaxrl.players.player import Player
+from jaxrl.players.player import MAX_STEPS, Player, endless
 from jaxrl_envs.contract.env import Key, PyTree, State, is_over
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import Demonstrations, HostGame
@@ -125,16 +125,18 @@ def _played(env: HostEnv, begin: Begin, decide: Decide, games: int, seed: int) -
         state = deal(jax.random.split(deal_key, AT_A_TIME))
         carried = start(state, jax.random.split(seat_key, AT_A_TIME))
         rows: list[tuple[Any, ...]] = []
-        while not (over := np.asarray(is_over(state))).all():
+        while (running := ~np.asarray(is_over(state))).any():
+            if len(rows) == MAX_STEPS:
+                raise endless(env.id, MAX_STEPS, int(running.sum()))
             keys = jax.random.split(jax.random.fold_in(key, len(rows)), AT_A_TIME)
             after, shown, carried = go_on(state, carried, keys)
-            asked = state.observation, state.legal_action_mask, shown, state.current_player
-            rows.append((*map(np.asarray, asked), np.asarray(after.rewards), ~over))
+            row = state.observation, state.legal_action_mask, shown, state.current_player, after.rewards
+            rows.append((np.flatnonzero(running), *(np.asarray(part)[running] for part in row)))
             state = after
-        parts, ended = [np.stack(part) for part in zip(*rows, strict=True)], np.asarray(state.terminated)
+        lane, *parts = (np.concatenate(part) for part in zip(*rows, strict=True))
+        ended = np.asarray(state.terminated)
         for game in range(min(AT_A_TIME, games - first)):
-            running = parts[5][:, game]
-            observation, mask, action, seat, earned = (part[running, game] for part in parts[:5])
+            observation, mask, action, seat, earned = (part[lane == game] for part in parts)
             total = np.cumsum(earned, axis=0)
             result = np.where(ended[game], total[-1], np.float32(np.nan))
             yield Demonstrations(observation, mask, action, seat, result, before=total - earned)

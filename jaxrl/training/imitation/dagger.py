@@ -33,9 +33,11 @@ class Stop(StopRequest):
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """A block in which a stop request raises KeyboardInterrupt."""
+        """A block in which a stop request, also one from before it, raises KeyboardInterrupt."""
         self._at_once = True
         try:
+            if self.wanted:
+                raise KeyboardInterrupt
             yield
         finally:
             self._at_once = False
@@ -109,8 +111,6 @@ class Dagger:
         learnt = cloned(None)
         with contextlib.suppress(KeyboardInterrupt):
             for number in range(1, rounds + 1):
-                if stop.wanted:
-                    break
                 try:
                     with stop.at_once():
                         self._round(number, learnt.params, folder / f"round_{number}")

@@ -17,6 +17,7 @@ from jaxrl.training.sebulba.pipeline import Closed, Pipeline
 from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import Storage
 from jaxrl.training.state import Acting, HostLanes, is_sound
+from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import EngineError, IllegalAction, engine_failure
 
 ENGINE_SEED = 0  # games are loaded, with streams of their own
@@ -64,10 +65,9 @@ class ActorThread(threading.Thread):
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
         self._following = self._controllers.copy()  # of the games after them, drawn again in every step
         self._episode = np.array(lanes.episode[self._lanes])
-        engine = getattr(pool, "engine", None)  # workers have none here
-        if engine is not None and hasattr(engine, "seated"):
+        if isinstance(pool, HostPool):  # workers have their engines elsewhere
             following, names = self._following, setup.names  # not the actor, or the engine would outlive it
-            engine.seated = lambda game: [names[controller] for controller in following[game]]
+            setup.game.seat(pool.engine, lambda game: [names[controller] for controller in following[game]])
         self._fresh = np.zeros(share, bool)  # games that have begun since their lane's last answer
         self._memory = [jax.tree.map(lambda leaf, s=s: leaf[s], lanes.memory) for s in self._global]  # of each block
 

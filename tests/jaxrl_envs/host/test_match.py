@@ -16,6 +16,7 @@ from jaxrl.algorithms.registry import trained_player
 from jaxrl.matches.deals import TRAINING_DEALS, samples_of
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.remote import GamesProgress, RemoteDeals, is_remote
+from jaxrl.matches.tournaments import tournament
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, bot_player
@@ -31,6 +32,9 @@ class RemoteGame(TicTacToeGame):
 
     def capacity(self) -> int:
         return 4
+
+    def seat(self, engine, names) -> None:
+        self.names = names
 
 
 class Remote(HostEnv):
@@ -81,6 +85,13 @@ def test_the_same_games_as_with_whole_states(greedy):
         assert len(np.unique(found.outcomes.result)) > 1 and len(np.unique(found.outcomes.length)) > 1
 
 
+def test_engines_are_told_who_plays():
+    env = Remote()
+    first, second = bot_player(env, "lowest"), bot_player(env, "random")
+    RemoteDeals(env, deals=2)([first, second], jax.random.key(3))
+    assert [env.game.names(lane) for lane in range(4)] == [["lowest", "random"], ["random", "lowest"]] * 2
+
+
 def test_neither_lanes_nor_order_of_arrival_change_a_result():
     env = Remote()
     player = network_player(env, 1)
@@ -129,7 +140,8 @@ def test_the_evaluator_chooses_the_way_to_play():
     assert row.samples.games == 100
 
 
-def test_a_round_robin_of_live_games():
+def test_a_round_robin_of_live_games(monkeypatch):
+    monkeypatch.setattr(tournament, "DuplicateDeals", None)  # which is for games that are compiled
     env = Remote()
     player = network_player(env, 1)
     entrants = [bot_player(env, "random"), bot_player(env, "lowest"), player]

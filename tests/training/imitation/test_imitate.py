@@ -23,6 +23,7 @@ from jaxrl.training.imitation import collect_demonstrations, demonstrations, imi
 from jaxrl.training.imitation.cloning import make_check, minibatches, shrunk
 from jaxrl.training.imitation.collect_demonstrations import labelled_by_bot, played_by_bots
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
+from jaxrl.training.imitation.dagger import Stop
 from jaxrl.training.imitation.imitate import Report
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import Demonstrations
@@ -476,6 +477,19 @@ def test_the_result_of_a_bots_game_that_was_cut_off_is_not_known():
     assert found.without_result == sum(cut) and len(found.games) + found.twice == 40 - sum(cut)
 
 
+def test_a_game_that_does_not_end_is_an_error(monkeypatch):
+    monkeypatch.setattr(collect_demonstrations, "MAX_STEPS", 3)
+    with pytest.raises(UserError, match="did not end within 3 steps.* must terminate"):
+        list(played_by_bots(HostTicTacToe(), ["random"], 1, seed=1))
+
+
+def test_a_stop_request_just_before_a_round_ends_it():
+    stop = Stop()
+    stop.wanted = signal.SIGINT
+    with pytest.raises(KeyboardInterrupt), stop.at_once():
+        pytest.fail("a round of an hour begins")
+
+
 def test_values_are_of_what_is_earned_from_there_on():
     """A seat's rewards up to its next question, discounted by its questions; bots' games tell when they were paid."""
     nothing, seat = np.zeros((4, 1), np.float32), np.array([0, 1, 0, 0])
@@ -526,4 +540,4 @@ def test_one_game_has_no_interval():
     better = Prediction("network", np.array([1.0, 1.0]), np.array([0.2, 0.2]))
     one, two = (Report([better, guess], np.array(games), 0.1, 1.0).text() for games in ([0, 0], [0, 1]))
     assert "nan" not in one and "50.0 points of accuracy, 0.500 nats" in one
-    assert "50.0 ± 98.0 points of accuracy" in two
+    assert "50.0 ± 635.3 points of accuracy" in two

@@ -259,7 +259,7 @@ class ForgeEngine(PythonEngine):
 
     @property
     def seated(self) -> Seated:
-        """Names the players in the seats of a game that begins, see `HostGame.meant_for`."""
+        """Names the players in the seats of a game that begins, see `HostGame.seat`."""
         return self._leases.seated
 
     @seated.setter
