@@ -14,7 +14,7 @@ import numpy as np
 from jaxrl.config import Config
 from jaxrl.runs import metric_log, metrics
 from jaxrl.runs.metrics import Metrics
-from jaxrl.training.program import NOT_FINITE
+from jaxrl.training.program import NO_ACTION, NOT_FINITE
 from jaxrl.training.state import Counter, is_sound
 
 GPU = "time/gpu_utilisation"  # share of the time in which kernels ran, as the driver has last measured it
@@ -30,9 +30,14 @@ def row_of(found: Metrics, steps: int, seconds: float) -> dict[str, float]:
     }
 
 
-def not_finite(found: Metrics) -> float:
-    """Number of non-finite values in observations and rewards."""
-    return float(np.sum(found[NOT_FINITE].amount)) if NOT_FINITE in found else 0.0
+def game_fault(found: Metrics) -> str:
+    """Says how a compiled game has broken its contract; nothing if it has not."""
+    faults = {
+        NOT_FINITE: "gave observations or rewards that are not finite: {:.0f} numbers",
+        NO_ACTION: "asked seats that had no legal action (an empty legal_action_mask in a running game): {:.0f} times",
+    }
+    counts = {tag: float(np.sum(found[tag].amount)) for tag in faults if tag in found}
+    return next((faults[tag].format(count) for tag, count in counts.items() if count), "")
 
 
 def diverged(found: Metrics, params: Any) -> str:

@@ -25,6 +25,7 @@ from jaxrl.training.timers import Timers
 from jaxrl_envs.shared.errors import UserError
 
 NOT_FINITE = "rollout/not_finite"  # metric of a compiled game: its observations and rewards that are no numbers
+NO_ACTION = "rollout/no_action"  # the same: its questions to which no action is legal
 
 
 class Interrupted(Exception):

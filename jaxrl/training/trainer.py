@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import jax
@@ -41,7 +41,7 @@ from jaxrl.training import memory_budget, stopping
 from jaxrl.training.callbacks import Callbacks, RunFacts
 from jaxrl.training.exploit import league
 from jaxrl.training.exploit.best_response import Exploit, Exploiter
-from jaxrl.training.health import diverged, due, first, gpu_utilisation, learning_rates, not_finite, row_of
+from jaxrl.training.health import diverged, due, first, game_fault, gpu_utilisation, learning_rates, row_of
 from jaxrl.training.profiling import UpdateTrace
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
 from jaxrl.training.stages import continuation
@@ -58,6 +58,15 @@ from jaxrl_envs.shared.errors import UserError
 
 OVER, CALLBACK_FAILED = 999, 1000  # above all signals
 AT_RISK = 300.0  # seconds of a run after which what is not saved is saved, whatever `train.checkpoint_every`
+
+
+@contextlib.contextmanager
+def _saved_first() -> Iterator[None]:
+    """Turns what ends a part of a training, such as an evaluation, into Failed, before which the state is saved."""
+    try:
+        yield
+    except (UserError, distributed.PeerFailed) as error:
+        raise Failed(str(error)) from error
 
 
 class Trainer:
@@ -246,13 +255,11 @@ class Trainer:
             return False
         say(f"update {self.update}: {self.course.stages[number][0]} begins: {why}")
         self.program.close()
-        try:
+        with _saved_first():
             setup = self.course.setup(number)
             state = carried(setup.program, self.state)
             with waiting("compiling the stage ..."):
                 memory_budget.check_program(setup.program, state)
-        except (UserError, distributed.PeerFailed) as error:
-            raise Failed(str(error)) from error
         self._setup, self.state = setup, state
         self.course.enter(number, self.update)
         self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None  # of other games, or opponents
@@ -272,7 +279,7 @@ class Trainer:
         self._trace.after(updates)
         self.update = first(self.state.update)
         reached(self.update)
-        self._check_finite(found)
+        self._check_sound(found)
         found |= gpu_utilisation(self.program.mesh.local_devices, seconds)
         row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
@@ -330,13 +337,12 @@ class Trainer:
             **self.course.metrics(self.update),
         }
 
-    def _check_finite(self, found: metrics.Metrics) -> None:
-        """Stops before a state with non-finite numbers is played with, or saved over good ones."""
-        if wrong := not_finite(found):
+    def _check_sound(self, found: metrics.Metrics) -> None:
+        """Stops before a state that a broken game or a diverged learner has spoilt is played with or saved."""
+        if fault := game_fault(found):
             raise UserError(
-                f"{self.env.id} gave observations or rewards that are not finite "
-                f"({wrong:.0f} numbers up to update {self.update}): mend the game "
-                f"(`jaxrl check` tries it), then {self._back()}"
+                f"{self.env.id} {fault} up to update {self.update}; mend the game (`jaxrl check` tries it), then "
+                f"{self._back()}"
             )
         if what := diverged(found, self.state.learner.params):
             raise self._diverged(what)
@@ -399,11 +405,9 @@ class Trainer:
     def _evaluate_here(
         self, when: EvaluationPoint, players: Sequence[Player], state: Callable[[], checkpoint.Snapshot | None]
     ) -> None:
-        try:
+        with _saved_first():  # an engine may fail, a bot break the rules
             verdict = self._setup.evaluation(players)
             row = verdict.row | self.course.evaluated(verdict, players)
-        except (UserError, distributed.PeerFailed) as error:  # an engine that fails, a bot that breaks the rules
-            raise Failed(str(error)) from error
         self._take(when, verdict, row, state)
         self._setup.evaluation.keep_replays(self.run.replays, verdict, players, when.update, self.host.best_update)
 
@@ -479,7 +483,8 @@ class Trainer:
         say(f"update {self.update}: training best responses to the policy ...")
         found: list[Exploit] = []
         for seed, player in enumerate(self.players()):
-            found.append(exploiter(player.params, self.update, seed))
+            with _saved_first():  # a best response may diverge
+                found.append(exploiter(player.params, self.update, seed))
             say(f"update {self.update}: {player.name}: {found[-1].text()}")
         self._log(metric_log.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.league.snapshots:

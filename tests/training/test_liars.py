@@ -108,6 +108,14 @@ class Unsound(TicTacToe):
         return state.replace(rewards=jnp.where(action == 8, jnp.nan, state.rewards))
 
 
+class Stuck(TicTacToe):
+    """A compiled game without a legal action at the third stone."""
+
+    def _step(self, state: Any, action: Any, key: Any) -> Any:
+        state = super()._step(state, action, key)
+        return state.replace(legal_action_mask=state.legal_action_mask & (jnp.sum(state.board >= 0) != 2))
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny configuration of each algorithm."""
@@ -267,14 +275,21 @@ def test_what_parameters_are_sound(bad):
         assert bool(is_sound({"worker": found})) == bool(is_sound(found))
 
 
-def test_a_compiled_game_that_gives_no_numbers_is_told_from_a_diverged_learner(home, capsys):
+@pytest.mark.parametrize(
+    ("game", "fault"),
+    [
+        ("Unsound", "tic_tac_toe gave observations or rewards that are not finite"),
+        ("Stuck", "tic_tac_toe asked seats that had no legal action"),
+    ],
+)
+def test_a_compiled_game_that_breaks_its_contract_is_told_from_a_diverged_learner(home, capsys, game, fault):
     game = (
-        "env.id=tests.training.test_liars:Unsound",
+        f"env.id=tests.training.test_liars:{game}",
         "sebulba={}",
         "train.updates_per_call=1",
         "train.total_steps=64",
     )
     assert train(home, "ppo", "unsound", *game) == cli.USER_ERROR
     sentence = only_sentence(capsys)
-    assert "tic_tac_toe gave observations or rewards that are not finite" in sentence and "jaxrl check" in sentence
+    assert fault in sentence and "jaxrl check" in sentence
     assert "start again: nothing was saved yet" in sentence and "diverged" not in sentence

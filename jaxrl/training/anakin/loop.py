@@ -27,7 +27,7 @@ from jaxrl.training.anakin.lanes import RolloutSetup, first_lanes
 from jaxrl.training.anakin.packing import pack, unpack
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.episodes import EpisodeStats
-from jaxrl.training.program import NOT_FINITE, Program
+from jaxrl.training.program import NO_ACTION, NOT_FINITE, Program
 from jaxrl.training.state import Counter, Lanes, TrainState, first_keys, update_keys
 from jaxrl_envs.shared import kernels, prng
 
@@ -182,7 +182,7 @@ class Anakin(Program):
             setup, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps, form_of(setup)
         )
         learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
-        played, wrong = across_devices((played, _not_finite(rollout.steps)))
+        played, faults = across_devices((played, _game_faults(rollout.steps)))
         state = state.replace(
             learner=learner,
             lanes=lanes,
@@ -195,7 +195,7 @@ class Anakin(Program):
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),
         )
-        return state, played, found | {NOT_FINITE: metrics.total(wrong)}
+        return state, played, found | {tag: metrics.total(amount) for tag, amount in faults.items()}
 
     def _newcomer(self, params: Any, number: jax.Array) -> Any:
         """The parameters for a snapshot after update `number` - 1: this learner's, or in a population another's."""
@@ -212,8 +212,12 @@ class Anakin(Program):
         return jax.tree.map(of, params)
 
 
-def _not_finite(steps: Transition) -> jax.Array:
-    """Number of non-finite values in observations and rewards [T, B, ...], f32[]."""
+def _game_faults(steps: Transition) -> dict[str, jax.Array]:
+    """Counts what breaks the contract of a game in steps [T, B, ...], f32[] by metric: numbers in observations and
+    rewards that are not finite, and questions without a legal action."""
     given = jax.tree.leaves((steps.observation, steps.final_observation, steps.rewards))
     floats = [leaf for leaf in given if jnp.issubdtype(leaf.dtype, jnp.inexact)]
-    return sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0))
+    return {
+        NOT_FINITE: sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0)),
+        NO_ACTION: jnp.sum(kernels.most(steps.mask) == 0, dtype=jnp.float32),
+    }
