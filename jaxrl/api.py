@@ -72,8 +72,9 @@ def train(
       KeyboardInterrupt: it was stopped.
     """
     wanted = _config(config, overrides, allow)
-    game = wanted.env.id.rpartition(":")[2]
-    wanted = configs.named(wanted, name or wanted.run.name or game)
+    file = None if isinstance(config, Mapping) else config
+    default = presets.default_name(file, wanted.env.id, overrides)
+    wanted = configs.named(wanted, name or wanted.run.name or default)
     xla.prepare_training(wanted)
     stages = make_stages(wanted)
     with begun_run(wanted) as run:

@@ -24,19 +24,8 @@ from jaxrl_envs.shared.errors import UserError, nearest, printable
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
-NO_FILE = {  # what is wrong with a place, not with the program
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS),
-    *(
-        errno.EEXIST,
-        errno.EISDIR,
-        errno.ENOTDIR,
-        errno.ENAMETOOLONG,
-        errno.ELOOP,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EIO,
-    ),
-}
+_PLACE = "ENOSPC EDQUOT EFBIG EACCES EPERM EROFS EEXIST EISDIR ENOTDIR ENAMETOOLONG ELOOP EMFILE ENFILE EIO"
+NO_FILE: set[int] = {getattr(errno, name) for name in _PLACE.split()}  # a place is wrong, not the program
 OUT_OF_MEMORY = (
     "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay buffer of DQN "
     "(evaluations: --deals), or close other programs; what was saved is intact."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -152,13 +153,15 @@ def game_of(tree: dict[str, Any]) -> Any:
     return env.get("id") if isinstance(env, dict) else None
 
 
-def default_name(file: str | None, game: str, overrides: Sequence[str]) -> str:
-    """That of the configuration file, or of the game if the overrides name another one than the file."""
+def default_name(file: str | os.PathLike | None, game: str, overrides: Sequence[str]) -> str:
+    """Names a run after its configuration file, or after the game if there is none or the overrides name another game
+    than the file; what `run.name` does not allow becomes a dash."""
+    name = game.partition(":")[2] or game
     if file:
         path, said = find(file), game_of(apply_overrides({}, overrides))
         if said is None or {game_of(layer.tree) for layer in layers(path)} <= {None, said}:
-            return path.stem
-    return game.rpartition(":")[2]
+            name = path.stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
 
 
 def _for_game(layer: Layer, own: Any, game: Any) -> Layer:

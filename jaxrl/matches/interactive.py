@@ -183,5 +183,4 @@ class InteractiveGame:
         return player
 
     def _call(self, player: Player, function: Callable) -> Callable:
-        searches = player.odds is None and not player.bot
-        return self._programs(function, plain=searches)
+        return self._programs(function, plain=player.plain)

@@ -268,7 +268,7 @@ def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player 
         search = make_search(env, settings, own=bot_policy(env.random_action), guide=no_guide)
     except UserError:
         return None
-    return search.player("a search", SearchParams(own=None))
+    return search.player("a search", SearchParams(own=None), plain=True)
 
 
 def play(name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str] | None, seed: int | None) -> None:

@@ -232,7 +232,10 @@ def maximum(number: int) -> int:
     """The largest of the numbers (i32) that the processes pass here."""
     if not _groups:
         return int(number)
-    return int(multihost_utils.process_allgather(np.int32(number)).max())
+    largest = int(multihost_utils.process_allgather(np.int32(number)).max())
+    if is_rank0():
+        forget("broadcast")  # every process has come here, so it has read what was broadcast before
+    return largest
 
 
 def raise_together(error: Exception | None) -> None:

@@ -204,6 +204,7 @@ def test_a_run_is_called_after_its_configuration_if_that_is_of_its_game(tmp_path
     Path(tmp_path / "mine.yaml").write_text("ppo: {clip: 0.3}\n")
     names = {("skull_king_cpu", ""): "skull_king_cpu", ("skull_king_cpu", "env.id=pgx:chess"): "chess"}
     names |= {(str(tmp_path / "mine.yaml"), "env.id=beasty_bar"): "mine", ("", "env.id=my_file:MyGame"): "MyGame"}
+    names |= {("", "env.id='openspiel:leduc_poker(players=3)'"): "leduc_poker-players-3"}
     for (file, override), name in names.items():
         overrides = [override] if override else []
         assert presets.default_name(file, configs.load(file or None, overrides).env.id, overrides) == name

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import jaxrl
+from jaxrl import xla
 from jaxrl.training.callbacks import Callback
 
 TREE = {
@@ -93,6 +94,16 @@ def test_callbacks_are_objects_of_the_program(run, tmp_path):
         jaxrl.train(TREE, [f"run.directory={tmp_path}"], name="watched", callbacks=[first, second])
     assert first.steps == second.steps == [512] and (first.finished, second.finished) == (False, None)
     assert jaxrl.load(tmp_path / "watched", allow=["examples"]).run.update == 4, "it is saved, and not of another name"
+
+
+@pytest.mark.parametrize(("config", "name"), [("skull_king_cpu", "skull_king_cpu"), (TREE, "Nim")])
+def test_a_run_is_called_as_by_the_command(monkeypatch, config, name):
+    def stop(wanted):
+        raise KeyError(wanted.run.name)
+
+    monkeypatch.setattr(xla, "prepare_training", stop)
+    with pytest.raises(KeyError, match=f"'{name}'"):
+        jaxrl.train(config)
 
 
 def test_mistakes_are_sentences(run, monkeypatch):

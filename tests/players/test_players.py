@@ -11,6 +11,7 @@ from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config
 from jaxrl.matches.evaluate import Matchup, evaluate_players
+from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.factory import make_network
@@ -25,7 +26,7 @@ from jaxrl_envs.contract.outside_agent import OutsideAgent
 from jaxrl_envs.shared.errors import UserError
 from tests.jaxrl_envs.host.test_match import Remote
 from tests.players.test_export import a_run
-from tests.support.games import HighCard, OneAgainstTwo, RockPaperScissors
+from tests.support.games import HighCard, OneAgainstTwo, RockPaperScissors, TicTacToe, lowest_action
 from tests.support.host_games import HostSignals, HostTicTacToe
 
 
@@ -185,6 +186,21 @@ def test_searches_sit_in_any_seat():
     assert row.samples.candidate["tricks"].mean() < 1.0
     results = Tournament(env, [bot_player(env, "lowest"), player], deals=4).run()
     assert results.points[1, 0] > results.points[0, 1]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_games_with_people_are_compiled_as_the_player_says(plain):
+    """Whether or not it has odds: a user's own player may have none, and a search some."""
+
+    def programs(function, *, plain=False):
+        asked[function] = plain
+        return function
+
+    asked: dict = {}
+    player = Player("own", lambda params, memory, state, key: (lowest_action(state, key), memory), plain=plain)
+    game = InteractiveGame(TicTacToe(), [player, player], programs)
+    game.deal(jax.random.key(1))
+    assert game.answer(jax.random.key(2)) == 0 and asked[player.act] is plain
 
 
 # ---- policy files ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
-from jaxrl.runs.directory import find_run
+from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.training.strength import beside
 from tests.support.killing import assert_same, kill, newest, rows
 from tests.support.small_runs import NIM
@@ -122,6 +122,14 @@ def test_an_evaluator_that_hangs_is_left_by_ctrl_c_and_resume_makes_them(home, c
     monkeypatch.undo()
     assert cli.main(["resume", "hung", "evaluate.beside=false"]) == 0  # here and now
     assert_as_here(home, "hung")
+
+
+def test_other_files_are_left_alone(tmp_path):
+    for name in ("4", "8", "notes"):
+        (tmp_path / "beside").mkdir(exist_ok=True)
+        (tmp_path / "beside" / f"{name}.json").write_text("{}")
+    beside.Evaluator(RunDirectory(tmp_path), 6).close()
+    assert sorted(path.stem for path in (tmp_path / "beside").glob("*.json")) == ["4", "notes"]
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch, capsys):

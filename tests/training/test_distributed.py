@@ -252,6 +252,8 @@ def work():
     assert first == second
     assert distributed.broadcast(lambda: [int(rank), "x"]) == [0, "x"]
     assert distributed.maximum(int(rank)) == int(count) - 1
+    kept = distributed._groups[0].client.key_value_dir_get("jaxrl/broadcast/")
+    assert rank != "0" or not kept, kept
     distributed.check_equal({"version": "1", "configuration": "a"})
     print("fine", file=sys.stderr)
     distributed.check_equal({"version": "1", "configuration": rank})

@@ -83,7 +83,7 @@ def _check_others(config: Any) -> None:
         ),
         "ppo.critic": (config.ppo.critic, "there are no advantages: leave it empty"),
         "ppo.belief": (config.ppo.belief, "DQN does not learn it: leave it empty"),
-        "train.from_run": (config.train.from_run, "only runs of PPO can be continued as new ones: leave it empty"),
+        "train.from_run": (config.train.from_run, "nothing of another run is taken over: leave it empty"),
     }
     for key, (value, advice) in wrong.items():
         if value:

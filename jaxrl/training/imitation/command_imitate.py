@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
+from jaxrl.config import presets
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "teach a network to play as in recorded games"
@@ -59,8 +60,10 @@ def main(args: Namespace) -> int:
     # A list of paths takes whatever follows it: keys to change are known by their "=".
     keys = [text for text in args.data + args.held_out_data if "=" in text and not Path(text).exists()]
     data, held_out = ([text for text in part if text not in keys] for part in (args.data, args.held_out_data))
-    config = configs.load(args.config, [*args.overrides, *keys], args.allow)
-    config = configs.named(config, args.name or f"{config.run.name or Path(args.config).stem}-imitated")
+    overrides = [*args.overrides, *keys]
+    config = configs.load(args.config, overrides, args.allow)
+    name = config.run.name or presets.default_name(args.config, config.env.id, overrides)
+    config = configs.named(config, args.name or f"{name}-imitated")
 
     from jaxrl.matches.evaluate_policy import evaluate
     from jaxrl.players.find import Lookup

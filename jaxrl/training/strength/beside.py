@@ -58,7 +58,7 @@ class Evaluator:
         self._process: subprocess.Popen[str] | None = None
         self._done: set[int] = set()  # states that the checkpoint under way does without
         for path in self._folder.glob("*.json"):
-            if int(path.stem) > update:
+            if path.stem.isdecimal() and int(path.stem) > update:
                 path.unlink()
         self._remove(step for step in self._store.steps() if step > update)
 

@@ -104,6 +104,7 @@ def test_what_needs_probabilities_says_so(home: Path, capsys: Any) -> None:
         ("league={opponents: [self, snapshots], snapshots: 2}", "league.snapshots is 2, but with train.algorithm dqn"),
         ("exploit.every=8", "exploit.every is 8, but"),
         ("run.devices=2", "DQN learns on one device"),
+        ("train.from_run=other", "with train.algorithm dqn nothing of another run is taken over: leave it empty"),
         ("network.kind=recurrent", "network.kind is recurrent, but with train.algorithm dqn nothing is remembered"),
     ],
 )
