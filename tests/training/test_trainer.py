@@ -351,13 +351,25 @@ def test_several_seeds_log_their_mean_and_each(home, whole):
     assert len(kernels) == 2 and not np.array_equal(*kernels)
 
 
+@pytest.mark.thorough
+def test_a_best_response_that_diverges_does_not_cost_the_policy(home, capsys, monkeypatch):
+    def diverge(*_):
+        raise UserError("the training of a best response diverged: lower exploit.learning_rate.")
+
+    monkeypatch.setattr(trainer.Exploiter, "__call__", diverge)
+    assert train(home, "exploited", "exploit.every=6") == 2
+    assert newest_steps(home, "exploited") == [4, 6], "the policy is sound, and is saved where it was measured"
+    error = capsys.readouterr().err
+    assert "exploit.learning_rate" in error and "saved after update 6" in error and "jaxrl resume" in error
+
+
 def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
-    check = trainer.Trainer._check_finite
+    check = trainer.Trainer._check_sound
 
     def diverge(self, found):
         check(self, found | ({"train/loss": metrics.measured(float("nan"))} if self.update > 4 else {}))
 
-    monkeypatch.setattr(trainer.Trainer, "_check_finite", diverge)
+    monkeypatch.setattr(trainer.Trainer, "_check_sound", diverge)
     assert train(home, "diverged") == 2
     assert "training diverged" in capsys.readouterr().err
     assert newest_steps(home, "diverged") == [4]

@@ -134,13 +134,14 @@ def returns_from(earned: jax.Array, decides: jax.Array, discount: float) -> jax.
       decides: bool[T, N], whether the seat decides in a step.
       discount: of one decision.
     """
-    factor = jnp.where(jnp.concatenate([decides[1:], jnp.zeros_like(decides[:1])]), discount, 1.0)
+    if discount == 1.0:
+        return jnp.cumsum(earned[::-1], axis=0)[::-1]
 
-    def joined(later: tuple[jax.Array, jax.Array], step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return step[0] * later[0], step[1] + step[0] * later[1]
+    def before(after: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        value = step[0] + after
+        return jnp.where(step[1], discount, 1.0) * value, value
 
-    _, value = jax.lax.associative_scan(joined, (factor, earned), reverse=True)
-    return value
+    return jax.lax.scan(before, jnp.zeros_like(earned[0]), (earned, decides), reverse=True)[1]
 
 
 def arranged(decisions: LabelledDecisions, decides: jax.Array, *, in_order: bool) -> LabelledDecisions:
