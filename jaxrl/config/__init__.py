@@ -56,12 +56,12 @@ def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: C
       UserError: the file or one of its values is wrong, or it names code that is neither allowed nor in the overrides.
     """
     if path is None:
-        return from_dict(presets.apply_overrides({}, overrides))
+        return from_dict(presets.apply_overrides({}, overrides), overrides=overrides)
     found = presets.find(path)
     tree = presets.read(found, overrides)
     if "train.updates_per_call" not in {text.partition("=")[0].strip() for text in overrides}:
         tree = _fitted(tree)
-    config = from_dict(tree, label=f"configuration {found}")
+    config = from_dict(tree, label=f"configuration {found}", overrides=overrides)
     trust.check(config, str(found), overrides, allow)
     tell_shadowed(config, overrides)
     return config
@@ -110,21 +110,24 @@ def _tell(sentence: str) -> None:
     print(printable(sentence), file=sys.stderr)
 
 
-def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
+def from_dict(tree: dict[str, Any], *, label: str = "configuration", overrides: Sequence[str] = ()) -> Config:
     """Makes a checked configuration from a plain tree; missing keys take their defaults, which may follow the size of
     the run (`Section.sized`). Names of code in it count as the caller's own: for a tree from a file use
     `jaxrl.config.trust.check`.
 
+    Args:
+      label: name of the tree in messages, which an unknown key of `overrides`, already in the tree, goes without.
+
     Raises:
       UserError: naming the first key that is wrong.
     """
-    config = _sized(tree, label)
+    config = _sized(tree, label, overrides)
     config.check()
     stages(config)
     return config
 
 
-def _sized(tree: dict[str, Any], label: str) -> Config:
+def _sized(tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> Config:
     """The configuration of `from_dict` before its sections are checked against each other."""
     env = tree.get("env")
     game = str(env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id)
@@ -134,9 +137,10 @@ def _sized(tree: dict[str, Any], label: str) -> Config:
     try:
         config = build(config_for(game)(), tree)  # an unknown game is reported when it is made
     except UnknownKey as error:
-        raise UserError(
-            f"{label}: {foreign_words.answer(error.path) or error} (`jaxrl config` lists every key)"
-        ) from None
+        wrong, typed = f"{error.path}.", [f"{text.partition('=')[0].strip()}." for text in overrides]
+        whose = "" if any(key.startswith(wrong) or wrong.startswith(key) for key in typed) else f"{label}: "
+        said = foreign_words.answer(error.path) or error
+        raise UserError(f"{whose}{said} (`jaxrl config` lists every key)") from None
     return config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
 
 
@@ -171,7 +175,8 @@ def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), al
     tree = {key: value for key, value in tree.items() if key != "callbacks"}
     label = f"configuration {source}"
     before = from_dict(tree, label=label)
-    found = from_dict(presets.apply_overrides(tree, overrides), label=label) if overrides else before
+    changed = presets.apply_overrides(tree, overrides)
+    found = from_dict(changed, label=label, overrides=overrides) if overrides else before
     trust.check(found, source, overrides, allow)
     for name, section in before.sections():
         after = getattr(found, name)

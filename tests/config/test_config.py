@@ -233,6 +233,13 @@ def test_unknown_key_names_the_nearest(override, expected):
     text = message(override)
     assert "unknown key" in text
     assert expected in text
+    assert "configuration" not in text, "the file is not to blame for what was typed"
+
+
+def test_unknown_key_of_a_file_names_the_file(tmp_path):
+    (tmp_path / "mine.yaml").write_text("ppo: {num_env: 8}")
+    with pytest.raises(UserError, match="mine.yaml: unknown key 'ppo.num_env'"):
+        configs.load(tmp_path / "mine.yaml", ["ppo.clip=0.1"])
 
 
 @pytest.mark.parametrize("path", ["env.options", "evaluate.deals", "ppo.learning_rate", "dqn.learning_rate"])
