@@ -71,7 +71,9 @@ _ANSWERS = {  # what is said -> the words that it answers, as keys without a sec
     "the share of games against itself is `league.self_play`": "selfplay_prob self_play_prob self_play_ratio",
     "the game is `env.id=NAME`, and `jaxrl games` lists them": "env_id env_name task",
     "a policy is watched by `jaxrl play`, `jaxrl film` or `jaxrl serve`": "render watch enjoy visualize",
-    "a logger of your own is a class in `callbacks`; TensorBoard's files are always written": "wandb track use_wandb",
+    "a logger of your own is a class in `callbacks`; TensorBoard's files are written unless `run.logs` says less": (
+        "wandb track use_wandb"
+    ),
     "a training ends early by `train.stop`, e.g. {plateau: 4}: evaluations in a row without a better one": (
         "early_stopping early_stop patience"
     ),
