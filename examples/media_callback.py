@@ -56,7 +56,7 @@ class MediaCallback(Callback):
             return
         file = self.directory / "media.gif"
         try:
-            video.check_installed()
+            video.check_name(str(file))
             write_film(str(kept[-1]), Lookup(), seat=0, opponents=(), seed=0, file=str(file), rewards="", pace=2.0)
         except UserError as error:  # the game has no drawings, or the extra is not installed
             print(f"no film: {error}")

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import errno
 import importlib
+import importlib.abc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -118,12 +119,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what could be written next
         complete()
     words = list(sys.argv[1:] if argv is None else argv)
+    xla.prepare_platform()
+    if "jax" not in sys.modules and "--distributed" not in words:  # which only the first process would have to say
+        sys.meta_path.insert(0, _Announced())
     with contextlib.redirect_stdout(_Plain.of(sys.stdout)), contextlib.redirect_stderr(_Plain.of(sys.stderr)):
         if "--distributed" not in words:
             return guarded(lambda: _run(words))
         from jaxrl.runs import distributed  # here, because it imports jax
 
         return distributed.exit_together(lambda: guarded(lambda: _run(words)))
+
+
+class _Announced(importlib.abc.MetaPathFinder):
+    """Says that jax is being imported, when that begins: on a busy machine it takes a minute."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "jax":
+            sys.meta_path.remove(self)
+            print("loading jax ...", file=sys.stderr, flush=True)
 
 
 class _Plain:

@@ -42,14 +42,36 @@ def check_limits() -> None:
         )
 
 
+def only_compiles_for_gpus() -> bool:
+    """Whether jax has a plugin for NVIDIA's GPUs alone, and this machine has none of them: the extra `gpu-compiler`."""
+    plugins = _plugins()
+    if not plugins or not plugins <= set(_ACCELERATOR_PACKAGES[:2]) or any(Path("/dev").glob("nvidia*")):
+        return False
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuInit(0) != 0  # the driver, which also knows GPUs that are no such file
+    except OSError:
+        return True
+
+
+def prepare_platform() -> None:
+    """Chooses the CPU where `only_compiles_for_gpus`; before jax is imported. The plugin would write a traceback
+    about libraries that it misses, and jax would take the CPU after all."""
+    if not os.environ.get("JAX_PLATFORMS") and only_compiles_for_gpus():
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def _plugins() -> set[str]:
+    """The packages by which jax would find an accelerator."""
+    return {name for name in _ACCELERATOR_PACKAGES if importlib.util.find_spec(name) is not None}
+
+
 def on_cpu() -> bool:
     """Whether jax will run on the CPU, as far as can be found out without starting it."""
     chosen = os.environ.get("JAX_PLATFORMS", "").lower()
     if chosen:
         return chosen.split(",")[0] == "cpu"
-    plugins = any(importlib.util.find_spec(name) is not None for name in _ACCELERATOR_PACKAGES)
     hardware = any(Path(path).exists() for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/accel0", "/dev/kfd"))
-    return not (plugins and hardware)
+    return not (_plugins() and hardware)
 
 
 def set_devices(devices: int, deterministic: bool = False) -> None:
@@ -84,8 +106,7 @@ def prepare_gpu_compiler() -> None:
     """
     cuda = importlib.util.find_spec("nvidia.cuda_nvcc") if importlib.util.find_spec("nvidia") else None
     places = list(cuda.submodule_search_locations or ()) if cuda else []
-    plugin = any(importlib.util.find_spec(name) is not None for name in _ACCELERATOR_PACKAGES[:2])
-    if not plugin or not (places or shutil.which("ptxas")):
+    if not _plugins() & set(_ACCELERATOR_PACKAGES[:2]) or not (places or shutil.which("ptxas")):
         raise UserError("compiling for a GPU needs its compiler (and no GPU): pip install 'jaxrl[gpu-compiler]'.")
     if not shutil.which("ptxas"):
         os.environ["PATH"] = os.pathsep.join([str(Path(places[0]) / "bin"), os.environ.get("PATH", "")])

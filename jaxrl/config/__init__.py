@@ -21,7 +21,7 @@ from jaxrl.config import curriculum, foreign_words, presets, trust
 from jaxrl.config.curriculum import Stage
 from jaxrl.config.schema import Config, EnvConfig, config_for
 from jaxrl_envs.contract import registry
-from jaxrl_envs.shared import files
+from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, printable
 from jaxrl_envs.shared.options import UnknownKey, build, to_tree
 from jaxrl_envs.shared.section import Schedule
@@ -96,6 +96,9 @@ def for_training(path: str | None, overrides: Sequence[str], allow: Collection[s
         known = ", ".join(presets.shipped())
         raise UserError(f"say what to train: --config with a YAML file or one of {known}, or a game as env.id=GAME.")
     config = load(path, overrides, allow)
+    for each in trust.named(config):
+        if user_code.is_name(each.text):
+            user_code.check_module(each.text, f"{each.key} {each.text!r}")
     return named(config, name or config.run.name or presets.default_name(path, config.env.id, overrides))
 
 

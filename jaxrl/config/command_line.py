@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.config import Config, presets
-from jaxrl.zoo import PREFIX as OF_THE_ZOO
-from jaxrl.zoo import names as zoo_names
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import all_paths
 
@@ -56,6 +55,33 @@ def names(text: str) -> list[str]:
     return text.split(",") if text else []
 
 
+def run_name(text: str) -> str:
+    """The type of an option that names a new run."""
+    if not text:
+        raise ArgumentTypeError("is empty: give the run a name, or leave the option out")
+    return text
+
+
+def new_file(text: str) -> str:
+    """The type of an option that is a file to write: its folder must exist."""
+    if text and (Path(text).is_dir() or not Path(text).absolute().parent.is_dir()):
+        raise UserError(f"cannot write {text}: give a file in a folder that exists.")
+    return text
+
+
+def new_folder(text: str) -> str:
+    """The type of an option that is a folder to write to, which may exist."""
+    files.check_folder(text)
+    return text
+
+
+def existing_config(text: str) -> str:
+    """The type of an option that names a configuration; a key to change may stand in its place."""
+    if "=" not in text:
+        presets.find(text)
+    return text
+
+
 def completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
     """The shell completes what is written for `action` with these names."""
     action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
@@ -72,14 +98,9 @@ def run_names() -> list[str]:
     return [path.parent.name for path in Path("runs").glob("*/config.yaml") if path.parent.name.isprintable()]
 
 
-def trained_names() -> list[str]:
-    """Of runs, and of the policies that come with us."""
-    return [*run_names(), *(f"{OF_THE_ZOO}{name}" for name in zoo_names())]
-
-
 def config(parser: ArgumentParser, help: str, name: str = "--config", **more: Any) -> None:
     """Which configuration."""
-    completed(parser.add_argument(name, help=help, **more), presets.shipped)
+    completed(parser.add_argument(name, help=help, type=existing_config, **more), presets.shipped)
 
 
 def overrides(parser: ArgumentParser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
@@ -115,7 +136,8 @@ def training(parser: ArgumentParser) -> None:
     devices(parser)
     config(parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)")
     allow(parser)
-    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
+    help = "name of the run (default: run.name, else that of the configuration or game)"
+    parser.add_argument("--name", type=run_name, help=help)
     overrides(parser, "configuration keys to change; a first word without = is the configuration, as for --config")
 
 
@@ -130,26 +152,6 @@ def distributed(parser: ArgumentParser) -> None:
     parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
     parser.add_argument("--processes", type=whole, metavar="N", help="how many there are")
     parser.add_argument("--rank", type=whole, metavar="R", help="the number of this one, from 0")
-
-
-def entrant(
-    parser: ArgumentParser, who: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200"
-) -> None:
-    """Who plays, and the game of a bot; see `jaxrl.players.find.find_player`."""
-    completed(parser.add_argument("candidate", metavar="RUN", help=who), trained_names)
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
-    checkpoint(parser)
-    allow(parser)
-    config(parser, "for bots: the configuration that names the game (default: its defaults)")
-    overrides(parser, "configuration keys to change, of a bot its game: env.id=battle env.options.x=v")
-
-
-def at_the_table(parser: ArgumentParser, whose: str, *who: str) -> None:
-    """One game between RUN and others."""
-    entrant(parser, *who)
-    parser.add_argument("--seat", type=whole, default=0, help=f"{whose} (default: 0)")
-    help = "bots, zoo:NAME or policy files for the other seats, in turn (default: RUN itself)"
-    parser.add_argument("--opponents", type=names, metavar="A,B", help=help)
 
 
 def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:

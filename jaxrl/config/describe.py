@@ -56,7 +56,8 @@ def describe() -> str:
         width = max(len(path) for path, *_ in rows)
         lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
         blocks.append("\n".join([f"{title}  # {doc}", *lines]))
-    return "\n\n".join([*blocks, *mappings()])
+    shipped = f"Shipped configurations, which `jaxrl config NAME` prints: {', '.join(presets.shipped())}."
+    return "\n\n".join([*blocks, *mappings(), shipped])
 
 
 def mappings() -> tuple[str, str]:

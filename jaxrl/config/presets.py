@@ -51,9 +51,9 @@ def find(name: str | os.PathLike) -> Path:
         return known[path.name]
     if path.parent.name in ("", "configs") and path.suffix == ".yaml" and path.stem in known:
         return known[path.stem]
-    if path.suffix or path.parent != Path("."):
-        raise UserError(f"there is no configuration file {str(name)!r}: check the path (shipped: {', '.join(known)}).")
-    raise UserError(f"there is no configuration {str(name)!r}: {nearest(path.stem, known)}")
+    if path.suffix or path.parent != Path(".") or path.exists():
+        raise UserError(f"there is no configuration file {str(name)!r}: check the path.")
+    raise UserError(f"there is no configuration {str(name)!r}: {nearest(path.stem, known)} (`jaxrl config` lists all)")
 
 
 class Layer(NamedTuple):

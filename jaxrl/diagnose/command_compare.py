@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
+from jaxrl.players import command_players
 
 HELP = "quality gate: is run B faster than run A, and as strong?"
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
@@ -12,8 +13,10 @@ MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl compare`."""
-    arguments.run(parser, "the run that is compared with: a path, or a name in runs/", dest="before", metavar="A")
-    arguments.run(parser, "the run that should be faster and play as well", dest="after", metavar="B")
+    before = "the run that is compared with: a path, or a name in runs/"
+    arguments.run(parser, before, type=command_players.run, dest="before", metavar="A")
+    after = "the run that should be faster and play as well"
+    arguments.run(parser, after, type=command_players.run, dest="after", metavar="B")
     arguments.allow(parser)
     parser.add_argument(
         "--min-gain", type=arguments.real, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)"
@@ -21,7 +24,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-drop", type=arguments.real, default=MAX_DROP, help="win rate that B may lose (default: 3 points)"
     )
-    parser.add_argument("--out", metavar="FILE", help="write the comparison there too, as JSON")
+    help = "write the comparison there too, as JSON"
+    parser.add_argument("--out", type=arguments.new_file, metavar="FILE", help=help)
 
 
 def main(args: Namespace) -> int:

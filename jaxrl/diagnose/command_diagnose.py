@@ -8,6 +8,7 @@ from pathlib import Path
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import command_line as arguments
+from jaxrl.players import command_players
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
@@ -21,7 +22,7 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.devices(parser)
     engines = ", ".join(registry.games_with("diagnosis"))
     help = "diagnose the configuration of this run, or what a game needs whose engine is another program: "
-    arguments.run(parser, help + engines, nargs="?")
+    arguments.run(parser, help + engines, type=_run_or_engine, nargs="?")
     arguments.overrides(parser, "changes to the configuration", "a.b=value")
     arguments.config(parser, "diagnose this configuration (default: the defaults)", metavar="FILE")
     arguments.allow(parser)
@@ -47,7 +48,8 @@ def add_options(parser: ArgumentParser) -> None:
         help="fail with exit code 1 where the training exceeds this budget of kernels and waits",
     )
     parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/results/measured.md)")
-    parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
+    help = "write the report there, for --compare"
+    parser.add_argument("--save", type=arguments.new_file, metavar="FILE", help=help)
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
     parser.add_argument(
         "--max-loss",
@@ -58,6 +60,11 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=arguments.real, default=2.0, help="how long each measurement takes (default: 2)"
     )
+
+
+def _run_or_engine(text: str) -> str:
+    """The type of the argument RUN; a.b=value may stand in its place."""
+    return text if "=" in text or text in registry.games_with("diagnosis") else command_players.run(text)
 
 
 def main(args: Namespace) -> int:
@@ -102,8 +109,6 @@ def main(args: Namespace) -> int:
 
 def _check(args: Namespace) -> None:
     """Raises UserError for options that are out of range, or do not go together."""
-    if args.save and not Path(args.save).resolve().parent.is_dir():
-        raise UserError(f"--save {args.save!r}: its folder does not exist.")
     if args.budget and not args.gpu:
         raise UserError("--budget is for a training that is compiled for a card: --gpu CARD.")
     if args.into and args.gpu != "":

@@ -38,6 +38,8 @@ def report_machine(config: Config, seconds: float, save: str | None = None) -> N
     """Measures a configuration for `seconds` a measurement, and prints the report; `save`: a file for it."""
     report = diagnose(config, seconds=seconds)
     print(describe(report))
+    if xla.only_compiles_for_gpus():
+        print("GPU: none; the plugin of jax for NVIDIA's only compiles here (--gpu CARD), and programs run on the CPU")
     if save:
         Path(save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
 from jaxrl.matches.config import EVALUATION_SEED
+from jaxrl.players import command_players
 from jaxrl.search import command_search
 from jaxrl_envs.shared.errors import UserError
 
@@ -15,9 +16,9 @@ DEVICES = "cores"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl evaluate`."""
-    arguments.entrant(parser)
+    command_players.add_candidate(parser)
     help = "another run, file, zoo:NAME or bot:NAME: paired on the same deals"
-    arguments.completed(parser.add_argument("--against", metavar="RUN2", help=help), arguments.trained_names)
+    command_players.add_player(parser, "--against", metavar="RUN2", help=help)
     help = "bots, searcher-200, zoo:NAME or policy files at the other seats (default: evaluate.opponents)"
     parser.add_argument("--opponents", type=arguments.names, metavar="A,B", help=help)
     parser.add_argument("--deals", type=arguments.deals, help="deals per opponent (default: evaluate.deals)")
@@ -38,6 +39,7 @@ def main(args: Namespace) -> int:
     for option in ("sampled", "simulator"):
         if search is not None and getattr(args, option):
             raise UserError(f"--{option} is of a policy that does not search: leave it or --search out.")
+    command_players.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.evaluate_policy import evaluate
     from jaxrl.players.find import Lookup
 

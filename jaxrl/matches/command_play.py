@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
+from jaxrl.players import command_players
 
 HELP = "sit at the table with a trained agent"
 
@@ -12,12 +13,13 @@ HELP = "sit at the table with a trained agent"
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl play`."""
     who = "a run, a policy file, zoo:NAME (or NAME alone, if no run is called so), or a bot as bot:NAME"
-    arguments.at_the_table(parser, "your seat", who)
+    command_players.add_table(parser, "your seat", who, command_players.player_or_zoo)
     parser.add_argument("--seed", type=arguments.seed, help="seed of the deal (default: a new one, printed)")
 
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl play`."""
+    command_players.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.play import play
     from jaxrl.players.find import Lookup
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import secrets
@@ -14,20 +15,20 @@ import numpy as np
 from rich.columns import Columns
 from rich.console import Console
 from rich.padding import Padding
-from rich.status import Status
 from rich.text import Text
 
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
-from jaxrl.players.find import Lookup, default_to_zoo, find_opponents, find_player
+from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
 from jaxrl.players.spec import parse
 from jaxrl.runs.directory import enable_compilation_cache
+from jaxrl.runs.logs.console import Screen, waiting
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env, State
-from jaxrl_envs.shared.errors import UserError, printable
+from jaxrl_envs.shared.errors import UserError
 
 WIDTH = 100  # columns at most
 SIMULATIONS = 200  # of the search that gives hints if no player can
@@ -75,17 +76,18 @@ class Sitting:
           EOFError: the person left.
         """
         deal_key, key = jax.random.split(key)
-        with self._screen.status("compiling the game: only its beginning takes so long"):
+        with waiting("compiling the game: only its beginning takes so long", again=True, screen=self._screen):
             self._game.deal(deal_key)
         play_host_game(self._game, KeyChain(key), self._ask, self._tell)
         self._show()
         self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
         return self._game.state
 
-    def _waiting(self) -> Status:
+    def _waiting(self) -> contextlib.AbstractContextManager[None]:
         """The status line while the person waits."""
         compiling = len(self._past) < 2  # not every program has run yet
-        return self._screen.status("compiling: only the first turns take so long" if compiling else "the others play")
+        text = "compiling: only the first turns take so long" if compiling else "the others play"
+        return waiting(text, again=True, screen=self._screen)
 
     def _ask(self, key: jax.Array) -> int | None:
         """The action of the seat asked; None: the person went back to the previous decision."""
@@ -154,14 +156,14 @@ class Sitting:
         self._screen.print()
 
     def _coloured(self, text: str) -> Text:
-        shown = Text(printable(text))
+        shown = Text(text)
         for pattern, style in self._env.colours.items():
             shown.highlight_regex(pattern, style)
         shown.highlight_regex(YOU, "bold")
         return shown
 
     def _problem(self, sentence: str) -> None:
-        self._screen.print(Text(printable(sentence), "yellow"))
+        self._screen.print(Text(sentence, "yellow"))
 
     def _help(self) -> None:
         hint = f"what {self._adviser.name} would do" if self._adviser else "no player here can give one"
@@ -184,7 +186,7 @@ class Sitting:
         if self._adviser is None:
             self._problem("no player here can give a hint: play against a trained run, or a bot that knows the game.")
             return
-        with self._screen.status(f"{self._adviser.name} thinks"):
+        with waiting(f"{self._adviser.name} thinks", again=True, screen=self._screen):
             action, odds, _ = self._game.advice(key, self._game.save())
         likeliest = [action]
         if odds is not None:
@@ -192,12 +194,12 @@ class Sitting:
         said = ", ".join(
             option(a, self._env.action_name(a)) + ("" if odds is None else f" {100 * odds[a]:.0f} %") for a in likeliest
         )
-        self._screen.print(Text(printable(f"{self._adviser.name} would choose {said}"), "cyan"))
+        self._screen.print(Text(f"{self._adviser.name} would choose {said}", "cyan"))
 
 
 def make_screen() -> Console:
     """Standard output, at most `WIDTH` columns of it; without colours if it is no terminal or NO_COLOR is set."""
-    screen = Console(markup=False, highlight=False, emoji=False)
+    screen = Screen(markup=False, highlight=False, emoji=False)
     screen.width = min(screen.width, WIDTH) if screen.is_terminal else WIDTH
     return screen
 
@@ -209,7 +211,7 @@ def option(action: int, name: str) -> str:
 
 def options(legal: dict[int, str]) -> Columns:
     """Legal actions in columns."""
-    cells = [Text(printable(option(action, name))) for action, name in legal.items()]
+    cells = [Text(option(action, name)) for action, name in legal.items()]
     for cell in cells:
         cell.highlight_regex(r"^\[\d+\]", "green")
     return Columns(cells, padding=(0, 2))
@@ -284,7 +286,6 @@ def play(name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str] | Non
     Raises:
       UserError: a player is unknown, or the game cannot be played so.
     """
-    name = default_to_zoo(name)
     candidate = find_player(name, lookup)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)

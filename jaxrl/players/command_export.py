@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from jaxrl.config import command_line as arguments
+from jaxrl.players import command_players
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "write a policy file for inference"
@@ -15,9 +16,10 @@ HELP = "write a policy file for inference"
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl export`."""
     help = "a run; with --numpy and --onnx also zoo:NAME or a policy file"
-    arguments.completed(parser.add_argument("run", metavar="RUN", help=help), arguments.trained_names)
+    command_players.add_player(parser, "run", metavar="RUN", help=help)
     arguments.allow(parser)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="where to write (default: RUN.jaxrl, .py or .onnx)")
+    help = "where to write (default: RUN.jaxrl, .py or .onnx)"
+    parser.add_argument("file", type=arguments.new_file, metavar="FILE", nargs="?", help=help)
     arguments.checkpoint(parser)
     parser.add_argument("--seed-index", type=arguments.whole, default=0, help="which seed of a run with several")
     form = parser.add_mutually_exclusive_group()

@@ -5,23 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 from jaxrl import config as configs
-from jaxrl import zoo
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.games import make_games
 from jaxrl.players.export import ExportedPolicy, load_policy
 from jaxrl.players.player import Player, agent_player
-from jaxrl.players.spec import AGENT, BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
+from jaxrl.players.spec import AGENT, ALL_BOTS, ALL_CHECKPOINTS, BOT, RUN, ZOO, PlayerSpec, parse, policy_file, run_of
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.search.searchers import scripted_player
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
-
-ALL_BOTS, ALL_CHECKPOINTS = "bots", "all"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,25 +137,6 @@ def find_policy(
     return ExportedPolicy(run.name, run.config, run.env, run.update, run.params[seed_index]), run.name
 
 
-def default_to_zoo(name: str) -> str:
-    """`name`, or "zoo:NAME" if it names no run and no file of the user but a policy that comes with jaxrl."""
-    if name not in zoo.names() or policy_file(parse(name)):
-        return name
-    try:
-        find_run(name)
-    except UserError:
-        return ZOO + name
-    return name
-
-
-def policy_file(spec: PlayerSpec) -> Path | None:
-    """The policy file that a specification names; None if it names something else. Raises UserError for a policy that
-    the zoo does not have."""
-    if spec.kind == ZOO:
-        return zoo.policy_file(spec.name)
-    return Path(spec.name) if spec.kind == BARE and Path(spec.name).is_file() else None
-
-
 def _trained(
     spec: PlayerSpec,
     checkpoint: str,
@@ -194,13 +171,6 @@ def _trained(
     if options:
         make_games(found.config)  # refuses what changes the seats, the actions or the observation
     return found
-
-
-def run_of(spec: PlayerSpec) -> tuple[str, str]:
-    """The run that a specification names, and its checkpoint, "" for the newest. Raises UserError for other kinds."""
-    if spec.kind not in (RUN, BARE):
-        raise UserError(f"{spec.text!r} plays at the tables of `jaxrl serve` alone: name a run, zoo:NAME or bot:NAME.")
-    return (spec.name, spec.checkpoint) if spec.kind == RUN else split_checkpoint(spec.name)
 
 
 def find_players(

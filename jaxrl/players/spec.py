@@ -8,19 +8,23 @@
     search:SECONDS                 a search with a time limit, at the tables of `jaxrl serve`
     NAME, NAME@CHECKPOINT          without a prefix: among opponents a bot, elsewhere a policy file or a run
 
-`parse` reads a text and looks at no file; `jaxrl.players.find` makes players of what it found.
+`parse` reads a text and looks at no file, `policy_file` at most whether there is one; `jaxrl.players.find` makes the
+players. Nothing here imports jax.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxrl import zoo
 from jaxrl_envs.shared.errors import UserError, nearest
 
 BOT, ZOO, RUN, AGENT, SEARCH = "bot:", "zoo:", "run:", "agent:", "search:"  # the kinds, which are also the prefixes
 BARE = ""  # without a prefix
+ALL_BOTS, ALL_CHECKPOINTS = "bots", "all"  # where several players are named: all of the game, RUN@all
 
 
 class PlayerSpec(NamedTuple):
@@ -50,6 +54,21 @@ def split_checkpoint(text: str) -> tuple[str, str]:
     """Splits "RUN@CHECKPOINT" into the run, by name or path, and its checkpoint, "" if the text names none."""
     name, at, checkpoint = text.rpartition("@")
     return (name, checkpoint) if at and not {"/", "\\"} & set(checkpoint) else (text, "")
+
+
+def policy_file(spec: PlayerSpec) -> Path | None:
+    """The policy file that a specification names; None if it names something else. Raises UserError for a policy that
+    the zoo does not have."""
+    if spec.kind == ZOO:
+        return zoo.policy_file(spec.name)
+    return Path(spec.name) if spec.kind == BARE and Path(spec.name).is_file() else None
+
+
+def run_of(spec: PlayerSpec) -> tuple[str, str]:
+    """The run that a specification names, and its checkpoint, "" for the newest. Raises UserError for other kinds."""
+    if spec.kind not in (RUN, BARE):
+        raise UserError(f"{spec.text!r} plays at the tables of `jaxrl serve` alone: name a run, zoo:NAME or bot:NAME.")
+    return (spec.name, spec.checkpoint) if spec.kind == RUN else split_checkpoint(spec.name)
 
 
 # ---- names in a configuration: bots, and searchers beside them -----------------------------------------------------

@@ -29,6 +29,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
 from jaxrl.runs.heartbeat import BEAT, LOST, SILENT, Heartbeat, exit_now
+from jaxrl.runs.logs.console import console
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
@@ -91,6 +92,7 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
     heartbeat.start()
     if not is_rank0():
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output, of libraries too
+        console().quiet = True
 
 
 def _check_given(coordinator: str | None, processes: int | None, rank: int | None) -> None:

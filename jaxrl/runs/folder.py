@@ -6,15 +6,22 @@ import contextlib
 import dataclasses
 import os
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 from jaxrl import config as configs
+from jaxrl import zoo
 from jaxrl.config import presets, trust
 from jaxrl_envs.shared.errors import UserError, nearest
 
 
-def find_folder(name: str | os.PathLike, directory: str = "runs") -> Path:
+def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collection[str] = ()) -> Path:
     """The folder of the run at a path, or of the run with that name in `directory`.
+
+    Args:
+      name: the run.
+      directory: where runs are.
+      others: what else could have been named, for the message.
 
     Raises:
       UserError: there is no such run (the message has the nearest name), or the name has a checkpoint, which belongs
@@ -30,8 +37,11 @@ def find_folder(name: str | os.PathLike, directory: str = "runs") -> Path:
             f"out, or begin a new run at one of its checkpoints ({', '.join(map(str, saved)) or 'none yet'}) by "
             f"train.from_run={run}@UPDATE."
         )
-    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
-    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
+    if str(name).startswith(zoo.PREFIX):
+        raise UserError(f"{name} is a policy, not a run: a new run begins with it by train.from_run={name}.")
+    known = [*(path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")), *others]
+    hint = nearest(Path(name).name, known) if known else f"{directory} has none; `jaxrl train` begins one."
+    raise UserError(f"there is no run {str(name)!r}: {hint}")
 
 
 def _known(name: str | os.PathLike, directory: str) -> Path | None:

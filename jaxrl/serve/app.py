@@ -44,6 +44,7 @@ def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
         log_level="error",  # a stranger fills no log with what is no request
         access_log=False,
         server_header=False,
+        loop="asyncio",  # uvloop, which uvicorn would take where it is installed, forks to start a process
         proxy_headers=False,
         use_colors=False,
         **gate.protocols(),

@@ -7,7 +7,6 @@ import importlib.util
 import ipaddress
 import secrets
 import socket
-import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
 from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def main(args: argparse.Namespace) -> int:
     for game in args.game:
         registry.options_of(game)
     with _listen(settings.host, settings.port) as listening:
-        _make_folder(settings.folder)
+        files.check_folder(settings.folder)
+        settings.folder.mkdir(parents=True, exist_ok=True)
         server = Server(settings)
         if settings.token:
             server.guests.ready()
@@ -79,15 +80,6 @@ def _check_folders(args: argparse.Namespace) -> None:
     for option, folder in [("--runs", args.runs), *(("--replays", folder) for folder in args.replays)]:
         if folder != RUNS and not Path(folder).expanduser().is_dir():
             raise UserError(f"{option}: there is no folder {folder}: check the path.")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UserError(f"tables cannot be kept in {folder}: {error.strerror}.") from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

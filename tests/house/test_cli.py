@@ -20,6 +20,7 @@ from jaxrl.config import presets
 from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training.launching import start
+from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH, ROOT
 
@@ -209,7 +210,7 @@ def completions(line: str, cwd: Path) -> set[str]:
         ("jaxrl forge re", {"record"}),
         ("jaxrl train --conf", {"--config"}),
         ("jaxrl train --config skull_king_c", {"skull_king_cpu"}),
-        ("jaxrl train --config x ppo.gam", {"ppo.gamma="}),
+        ("jaxrl train --config skull_king ppo.gam", {"ppo.gamma="}),
         ("jaxrl resume mi", {"mine"}),
     ],
 )
@@ -294,6 +295,61 @@ def test_runs_are_listed_without_jax(tmp_path):
     assert lines["busy"] == "skull_king ppo 0 of 1.02 M training"
 
 
+WITHOUT_JAX = """
+import sys
+from jaxrl import cli
+for line in sys.stdin:
+    assert cli.main(line.split()) == 2, line
+assert "jax" not in sys.modules
+"""
+MISTAKES = {
+    "plan --config nosuch": "there is no configuration 'nosuch': known are ",
+    "plan --config ./nosuch.yaml": "check the path",
+    "imitate . --data x": "check the path",
+    "rate nosuch": "there is no run 'nosuch': known: zoo:battle, ",
+    "evaluate nosuch": "there is no run",
+    "evaluate zoo:nosuch": "there is no policy 'nosuch' in the zoo",
+    "evaluate zoo:skull_king --opponents hrd": "there is no bot 'hrd' in this game: did you mean 'hard'?",
+    "evaluate run --opponents strker": "did you mean 'striker'?",
+    "evaluate zoo:skull_king --against nosuch": "there is no run",
+    "film zoo:skull_king --opponents zoo:nosuch": "there is no policy",
+    "film zoo:skull_king --out x.bmp": "a film ends in .svg, .gif or .mp4",
+    "film zoo:skull_king --out nowhere/x.svg": "give a file in a folder that exists",
+    "film zoo:skull_king --rewards film.svg": "are both film.svg",
+    "play skul_king": "did you mean 'zoo:skull_king'?",
+    "tournament zoo:skull_king env.options.x=1": "needs two players, got 1",
+    "tournament bots --out run/config.yaml/x": "cannot write to the folder run/config.yaml/x: Not a directory",
+    "site /proc/x": "cannot write to the folder /proc/x",
+    "site .": "is no page of `jaxrl site`",
+    "export run nowhere/x": "give a file in a folder that exists",
+    "compare run other": "there is no run 'other'",
+    "exploit nosuch": "there is no run",
+    "diagnose nosuch": "there is no run",
+    "resume zoo:skull_king": "a new run begins with it by train.from_run=zoo:skull_king",
+    "resume nosuch": "runs has none; `jaxrl train` begins one",
+    "distill nosuch --search 8 --name x": "there is no run",
+    "train skull_king_cpu --name=": "--name: is empty",
+    "train skull_king_cpu callbacks=[nosuch:X]": "callbacks 'nosuch:X': there is no module 'nosuch'",
+    "train env.id=nosuch.games:X": "env.id 'nosuch.games:X': there is no module 'nosuch'",
+}
+
+
+def test_names_paths_and_endings_are_checked_before_jax_is_imported(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("env: {id: car_soccer}")
+    result = run("-c", WITHOUT_JAX, cwd=tmp_path, input="\n".join(MISTAKES))
+    assert result.returncode == 0, result.stderr
+    said = result.stderr.splitlines()
+    assert [text for line, text in zip(said, MISTAKES.values(), strict=True) if text not in line] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_the_names_of_bots_are_those_of_the_games():
+    for game in registry.registered():
+        assert set(registry.bot_names(game)) == set(registry.make(game).bots)
+    assert registry.bot_names("examples.nim:Nim") == ()
+
+
 # ---- XLA's flags ----
 
 
@@ -322,6 +378,51 @@ def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
     assert flags() == []
     xla.set_devices(2, deterministic=True)
     assert flags() == ["--xla_gpu_deterministic_ops=true"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "driver", "chosen"),
+    [
+        ({"jax_cuda12_plugin"}, None, "cpu"),
+        ({"jax_cuda13_plugin"}, 100, "cpu"),  # CUDA_ERROR_NO_DEVICE
+        ({"jax_cuda12_plugin"}, 0, ""),
+        ({"jax_cuda12_plugin", "libtpu"}, None, ""),
+        (set(), None, ""),
+    ],
+)
+def test_the_cpu_is_chosen_where_a_plugin_only_compiles_for_gpus(plugins, driver, chosen, monkeypatch):
+    def load(name):
+        if driver is None:
+            raise OSError(f"{name}: cannot open shared object file")
+        return SimpleNamespace(cuInit=lambda flags: driver)
+
+    monkeypatch.setattr(xla, "_plugins", lambda: plugins)
+    monkeypatch.setattr(xla.ctypes, "CDLL", load)
+    for given, platforms in (("", chosen), ("cuda", "cuda")):
+        monkeypatch.setenv("JAX_PLATFORMS", given)
+        xla.prepare_platform()
+        assert os.environ["JAX_PLATFORMS"] == platforms
+    monkeypatch.setattr(xla.Path, "glob", lambda path, pattern: iter([path / "nvidia0"]))
+    assert not xla.only_compiles_for_gpus()
+
+
+PLUGIN = """
+def initialize():
+    from jax._src import config
+    if config.jax_platforms.value != "cpu":
+        raise RuntimeError("Unable to load cuDNN. Is it installed?")
+"""
+STARTS_JAX = "from jaxrl import cli; cli.main(['--version']); import jax; print(jax.devices())"
+
+
+def test_a_plugin_without_its_libraries_is_not_heard_of(tmp_path):
+    """As of the extra `gpu-compiler`: all that is written is the line before jax is imported."""
+    for name, text in (("jax_cuda12_plugin", ""), ("jax_plugins/xla_cuda12", PLUGIN)):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "__init__.py").write_text(text)
+    more = {"PYTHONPATH": os.pathsep.join([PYTHONPATH, str(tmp_path)]), "JAX_PLATFORMS": ""}
+    result = run("-c", STARTS_JAX, cwd=tmp_path, **more)
+    assert result.stderr == "loading jax ...\n" and "CpuDevice" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -438,9 +539,10 @@ def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
 # ---- as a process ----
 
 
-def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
+def run(*command: str, cwd: Path, input: str = "", **more: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"} | more
-    return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
+    options = {"cwd": cwd, "env": environment, "input": input, "capture_output": True, "text": True}
+    return subprocess.run([sys.executable, *command], **options)
 
 
 @pytest.mark.parametrize(
@@ -457,7 +559,8 @@ def test_outputs_that_are_closed_or_full(tmp_path, line, code):
     shell = f"{sys.executable} -m jaxrl {line}; echo ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == code and "Traceback" not in done.stderr and done.stderr.count("\n") < 2
+    said = done.stderr.removeprefix("loading jax ...\n")
+    assert done.stdout.splitlines()[-1] == code and "Traceback" not in said and said.count("\n") < 2
 
 
 def test_exit_code_of_the_process(tmp_path):

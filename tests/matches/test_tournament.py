@@ -291,13 +291,13 @@ def test_the_picture(mixed, tmp_path):
     "arguments, message",
     [
         (["bots", "bot:lowest", *BOTS], "'lowest' takes part twice"),
-        (["bot:lowst", *BOTS], "did you mean 'lowest'"),
+        (["bot:lowst", "bot:random", *BOTS], "did you mean 'lowest'"),
         (["bot:lowest", "no_such_run@all"], "no_such_run"),
         (["bots", *BOTS, "--anchor", "bot:best"], "does not take part"),
         (["bots", *BOTS, "--deals", "1"], "--deals must be at least 2"),
         (["bots", *BOTS, "--reference", "no/such/file"], "cannot read the reference"),
         (["bot:lowest", *BOTS], "needs two players"),
-        (["bots", *BOTS, "--out", __file__, "--no-picture"], "cannot be a folder"),
+        (["bots", *BOTS, "--out", __file__, "--no-picture"], "cannot write to the folder"),
     ],
 )
 def test_mistakes(capsys, arguments, message):

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import jax
 import pytest
 
 from jaxrl import cli
@@ -42,9 +43,11 @@ def test_a_picture_without_animation_is_one_still():
 
 @pytest.mark.skipif(not INSTALLED, reason="needs pip install 'jaxrl[video]'")
 @pytest.mark.parametrize("name", ["film.gif", "film.mp4"])
-def test_a_video_has_the_length_and_the_pictures_of_the_film(tmp_path, name):
+def test_a_video_has_the_length_and_the_pictures_of_the_film(tmp_path, name, recwarn):
     file = tmp_path / name
+    jax.devices()  # from now on a fork of this process is unsafe
     video.write_video(film(), file)
+    assert not [each for each in recwarn if "fork" in str(each.message)]
     if name.endswith(".gif"):
         from PIL import Image
 

@@ -22,8 +22,8 @@ from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.recording.film import record
 from jaxrl.networks.factory import make_network
+from jaxrl.players.command_players import player_or_zoo
 from jaxrl.players.export import load_policy
-from jaxrl.players.find import default_to_zoo
 from jaxrl.players.player import bot_player
 from jaxrl.players.policy_agreement import count_equal_choices
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
@@ -166,10 +166,12 @@ def test_a_name_alone_is_the_zoo_only_where_no_run_has_it(made, tmp_path, monkey
     monkeypatch.setattr("builtins.input", lambda *_: "quit")
     assert cli.main(["play", "tiny"]) == 0
     assert "against zoo:tiny" in capsys.readouterr().out
-    assert default_to_zoo("tiny") == "zoo:tiny" and default_to_zoo("other") == "other"
+    assert player_or_zoo("tiny") == "zoo:tiny"
+    with pytest.raises(UserError, match=r"no run 'other': known: zoo:tiny"):
+        player_or_zoo("other")
     (tmp_path / "runs" / "tiny").mkdir(parents=True)
     (tmp_path / "runs" / "tiny" / "config.yaml").touch()
-    assert default_to_zoo("tiny") == "tiny"
+    assert player_or_zoo("tiny") == "tiny"
 
 
 def test_another_recipe_for_a_trained_run_is_refused(made, monkeypatch, capsys):

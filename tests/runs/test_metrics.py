@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import math
-import re
 import struct
 import sys
 from types import SimpleNamespace
@@ -18,7 +16,6 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from jaxrl import cli
 from jaxrl.runs import metric_log, metrics, stopwatch
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import (
@@ -34,8 +31,6 @@ from jaxrl.runs.metric_log import (
 )
 from jaxrl.runs.stopwatch import CompileClock
 from jaxrl.training import health
-from jaxrl_envs.shared.errors import UserError
-from tests.support.waiting import wait_until
 
 
 def events(folder, name="tensorboard") -> list[Event]:
@@ -149,58 +144,6 @@ def test_what_is_seldom_measured_is_shown_until_the_next_time():
     assert "| win rate - | KL 0.5 |" in progress.text(1, {"train/approx_kl": 0.5}, 1.0)
     progress.tell({"eval/mean_win_rate": 0.625})
     assert "| win rate 0.625 | KL 0.25 |" in progress.text(1, {"train/approx_kl": 0.25}, 1.0)
-
-
-def test_progress_redraws_one_line_on_a_terminal_below_messages():
-    screen = Console(file=io.StringIO(), force_terminal=True, soft_wrap=True, width=60)
-    training, games = (
-        ProgressLine(kept=kept, screen=screen, clock=itertools.count().__next__) for kept in (True, False)
-    )
-    progress = Progress(100, line=training)
-    for steps in (10, 20):
-        progress.show(steps, {})
-        screen.print("a word")
-        games.show(lambda _: "some games")
-        games.close()
-    progress.close()
-    above, below, *line = seen(screen.file.getvalue())
-    assert above == below == "a word" and " ".join(line) == progress.text(20, {}, 2.0)  # folded to the terminal's width
-
-
-def seen(written: str) -> list[str]:
-    """What stands on a terminal in the end; lines are erased from the current one upwards."""
-    lines = [""]
-    for part in re.findall(r"\x1b\[\??\d+\w|\r|\n|[^\x1b\r\n]+", written):
-        if part == "\n":
-            lines.append("")
-        elif part == "\x1b[1A":
-            lines.pop()
-        elif part == "\x1b[2K":
-            lines[-1] = ""
-        elif part[0] not in "\x1b\r":
-            lines[-1] += part
-    return [line.rstrip() for line in lines if line.strip()]
-
-
-@pytest.mark.parametrize(
-    ("words", "slow", "said"),
-    [
-        (["evaluate", "zoo:beasty_bar"], "jaxrl.matches.evaluate_policy.find_player", "reading zoo:beasty_bar"),
-        (["tournament", "zoo:beasty_bar", "random"], "jaxrl.players.find.find_players", "reading the players"),
-        (["plan", "--config", "beasty_bar"], "jaxrl.diagnose.estimates.estimate.first_stage", "starting jax"),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)
-def test_a_terminal_shows_what_a_command_does_before_anything_is_compiled(words, slow, said, monkeypatch):
-    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
-    monkeypatch.setattr("jaxrl.runs.logs.console.console", lambda: screen)
-
-    def stop(*_, **__):
-        assert wait_until(lambda: said in screen.file.getvalue())  # a thread draws the spinner
-        raise UserError("far enough.")
-
-    monkeypatch.setattr(slow, stop)
-    assert cli.main(words) == 2
 
 
 def test_a_metric_that_begins_or_ends_within_a_window():

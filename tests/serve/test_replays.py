@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from urllib.parse import quote
 
+import jax
 import numpy as np
 import pytest
 
@@ -271,10 +272,12 @@ def part(client, id, name):
     return status, json.loads(gzip.decompress(text)) if status == 200 else text
 
 
-def test_a_game_is_opened_by_a_process_of_its_own(client):
+def test_a_game_is_opened_by_a_process_of_its_own(client, recwarn):
+    jax.devices()  # from now on a fork of this process is unsafe
     found = open_game(client, "0/forge/observed.forge.gz", 1)
     status, head = part(client, found["id"], "head")
     assert status == 200 and head["view"] == "text" and head["done"]
+    assert not [each for each in recwarn if "fork" in str(each.message)]
     assert len(part(client, found["id"], "games")[1]) == 2
     status, text = client.request(f"/replays/open/{found['id']}/0?as=text")
     assert status == 200 and b"life 20" in gzip.decompress(text)

@@ -178,7 +178,7 @@ def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
     for words, said in (
         ([str(tmp_path / "mine")], "is no page of"),
         ([str(tmp_path / "file")], "is no page of"),
-        ([str(tmp_path / "file" / "in")], "cannot make"),
+        ([str(tmp_path / "file" / "in")], "cannot write to the folder"),
         ([str(tmp_path / "new"), "--policy", "zoo:battle"], "has no page that needs no server"),
         ([str(tmp_path / "new"), "--policy", "zoo:beasty"], "did you mean 'beasty_bar'?"),
     ):

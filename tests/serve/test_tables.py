@@ -421,7 +421,7 @@ def test_the_command_says_what_is_wrong(capsys, tmp_path):
     assert "cannot listen on 192.0.2.1, port 8765" in capsys.readouterr().err
     (tmp_path / "file").touch()
     assert cli.main([*free, "8765", "--folder", str(tmp_path / "file")]) == cli.USER_ERROR
-    assert "tables cannot be kept in" in capsys.readouterr().err
+    assert "cannot write to the folder" in capsys.readouterr().err
     with sockets.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert cli.main([*free, str(port), "--game", "typo"]) == cli.USER_ERROR

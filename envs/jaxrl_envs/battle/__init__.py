@@ -1,1 +1,3 @@
 """A two-player tabletop battle between small forces of squads."""
+
+BOTS = ("random", "balanced", "aggressor", "gunline", "objective", "turtle", "mixed")

@@ -127,6 +127,11 @@ def section_of(id: str) -> type | None:
     return getattr(importlib.import_module(module), name) if settings else None
 
 
+def bot_names(id: str) -> tuple[str, ...]:
+    """The bots of a registered game, without importing jax; empty where only `Env.bots` knows."""
+    return getattr(importlib.import_module(_GAMES[id].package), "BOTS", ()) if id in _GAMES else ()
+
+
 def game_module(id: str, name: str) -> types.ModuleType:
     """The module `name` beside a game's rules, e.g. ``game_module("skull_king", "golden")``.
 

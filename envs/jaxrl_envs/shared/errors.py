@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 LONG = 100  # letters of a name, beyond which the search for the nearest would take too long
+MANY = 15  # names, of which a message gives some
 
 
 class UserError(Exception):
@@ -19,10 +20,12 @@ def printable(text: str) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt `name`: the first of its words that is one of the `known` names, as in "outcome_heuristic";
-    else the nearest of them, or all of them if none is near."""
+    else the nearest of them, or if none is near, all or, of many, some."""
     known = sorted(known)
     words = [word for word in name[:LONG].split("_") if word in known]
     match = words or difflib.get_close_matches(name[:LONG], known, n=1, cutoff=0.5)
     if match:
         return f"did you mean {match[0]!r}?"
+    if len(known) > MANY:
+        return f"known are {len(known)}, such as {', '.join(difflib.get_close_matches(name[:LONG], known, cutoff=0.0))}"
     return f"known: {', '.join(known)}" if known else "there are none"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+import tempfile
 import time
 import zlib
 from pathlib import Path
@@ -224,6 +225,17 @@ def write(path: str | os.PathLike, data: bytes) -> None:
         if not part.is_dir():
             part.unlink(missing_ok=True)
         raise
+
+
+def check_folder(path: str | os.PathLike) -> None:
+    """Raises UserError if a folder cannot be made, or no file can be written into it; leaves nothing behind."""
+    whole = Path(path).absolute()
+    there = next(each for each in (whole, *whole.parents) if os.path.exists(each))
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot write to the folder {path}: {error.strerror}; name another.") from None
 
 
 def open_lock(path: str | os.PathLike) -> IO[bytes]:

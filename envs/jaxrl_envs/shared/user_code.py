@@ -6,7 +6,7 @@ Importing a module runs it, so the caller of `find_class` must have checked the 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -83,11 +83,20 @@ def place_of(thing: Any) -> str:
         return str(thing.__module__)
 
 
+def check_module(name: str, what: str) -> None:
+    """Raises UserError if the module of "package.module:Class", or the package that it is in, cannot be found; imports
+    nothing. Arguments as of `find_class`, but `what` is the whole beginning of the message."""
+    if os.getcwd() not in sys.path:  # only now, after the name was checked
+        sys.path.append(os.getcwd())
+    top = re.split("[.:]", name)[0]
+    if top not in sys.modules and importlib.util.find_spec(top) is None:
+        raise UserError(f"{what}: there is no module {top!r}")
+
+
 def _import(name: str, what: str) -> ModuleType:
     if name.partition(".")[0] in OURS_TOP:  # our own error: do not convert it
         return importlib.import_module(name)
-    if os.getcwd() not in sys.path:  # only now, after the name was checked
-        sys.path.append(os.getcwd())
+    check_module(name, what)
     _imported.add(name)
     try:
         return importlib.import_module(name)

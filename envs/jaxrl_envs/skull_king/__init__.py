@@ -1,1 +1,3 @@
 """Skull King: rules, observation, bots and pictures."""
+
+BOTS = ("random", "easy", "medium", "hard")

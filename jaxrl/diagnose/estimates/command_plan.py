@@ -38,10 +38,7 @@ def main(args: Namespace) -> int:
     """Runs `jaxrl plan`."""
     if args.card:
         xla.prepare_gpu_compiler()
-    from jaxrl.runs.logs.console import waiting  # first, because the others take a second
-
-    with waiting("starting jax ...", again=True):
-        from jaxrl.diagnose.estimates.estimate import PlanOptions, estimate, estimate_on_cards, first_stage
+    from jaxrl.diagnose.estimates.estimate import PlanOptions, estimate, estimate_on_cards, first_stage
 
     if args.all and (args.config or not args.card):
         raise UserError("--all is for --card, without --config.")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from jaxrl.config import command_line as arguments
+from jaxrl.matches.recording import video
+from jaxrl.players import command_players
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "write a game as an animated picture"
@@ -13,24 +16,26 @@ SLOWEST, FASTEST = 0.1, 20.0  # pace
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl film`."""
-    arguments.at_the_table(
-        parser, "the seat of RUN", "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays"
-    )
+    who = "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays"
+    command_players.add_table(parser, "the seat of RUN", who)
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the game (default: 0)")
-    parser.add_argument(
-        "--out", metavar="FILE", default="film.svg", help="where to write it: .svg, .gif or .mp4 (default: film.svg)"
-    )
+    help = "where to write it: .svg, .gif or .mp4 (default: film.svg)"
+    parser.add_argument("--out", type=arguments.new_file, metavar="FILE", default="film.svg", help=help)
     help = "also draw what each component of the rewards brought, there"
-    parser.add_argument("--rewards", metavar="FILE", default="", help=help)
+    parser.add_argument("--rewards", type=arguments.new_file, metavar="FILE", default="", help=help)
     parser.add_argument(
         "--pace", type=arguments.real, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)"
     )
 
 
 def main(args: Namespace) -> int:
-    """Runs `jaxrl film`. Raises UserError: the pace is out of range."""
+    """Runs `jaxrl film`. Raises UserError: the pace is out of range, or a file has the wrong name."""
     if not SLOWEST <= args.pace <= FASTEST:
         raise UserError(f"--pace must be from {SLOWEST:g} to {FASTEST:g}, got {args.pace:g}.")
+    video.check_name(args.out)
+    if args.rewards and Path(args.rewards).absolute() == Path(args.out).absolute():
+        raise UserError(f"--out and --rewards are both {args.out}: give two files.")
+    command_players.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.recording.film import film
     from jaxrl.players.find import Lookup
 

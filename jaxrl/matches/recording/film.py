@@ -16,6 +16,7 @@ from jaxrl.matches.recording import replays, video
 from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player
 from jaxrl.runs.directory import enable_compilation_cache
+from jaxrl.runs.logs.console import waiting
 from jaxrl_envs.contract.env import Env, State
 from jaxrl_envs.shared.display import reward_curves
 from jaxrl_envs.shared.errors import UserError
@@ -61,13 +62,6 @@ def film(
     Raises:
       UserError: a player is unknown, the game has no drawings, or a file cannot be written.
     """
-    if video.is_video(file):
-        video.check_installed()
-    for each in filter(None, (file, rewards)):
-        if not Path(each).absolute().parent.is_dir() or Path(each).is_dir():
-            raise UserError(f"cannot write {each}: give a file in a folder that exists.")
-    if rewards and Path(rewards).absolute() == Path(file).absolute():
-        raise UserError(f"--out and --rewards are both {file}: give two files.")
     if replays.is_replay(name):
         of_a_game = {
             "opponents": opponents,
@@ -106,7 +100,8 @@ def _played(name: str, lookup: Lookup, seat: int, opponents: Sequence[str], seed
     own = candidate.players[0]
     others = find_opponents(opponents, lookup, candidate) if opponents else [own]
     players = [own if side == env.sides[seat] else others[side % len(others)] for side in env.sides]
-    states, actions = record(env, players, jax.random.key(seed))
+    with waiting("playing the game, which is compiled first ..."):
+        states, actions = record(env, players, jax.random.key(seed))
     return env, states, actions, [player.name for player in players]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import itertools
+import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +23,11 @@ ANIMATIONS = {f"{{http://www.w3.org/2000/svg}}{name}" for name in ("animate", "a
 WIDTH = {".gif": 640, ".mp4": 1280}  # pixels
 
 
-def check_installed() -> None:
-    """Raises UserError if the extra is not installed."""
-    if not all(importlib.util.find_spec(name) for name in ("resvg_py", "PIL", "imageio_ffmpeg")):
+def check_name(file: str) -> None:
+    """Raises UserError if a film's file has an unknown ending, or one that needs an extra."""
+    if not is_video(file) and Path(file).suffix.lower() != ".svg":
+        raise UserError(f"cannot write {file}: a film ends in .svg, .gif or .mp4.")
+    if is_video(file) and not all(importlib.util.find_spec(name) for name in ("resvg_py", "PIL", "imageio_ffmpeg")):
         raise UserError("a GIF or an MP4 needs an extra: pip install 'jaxrl[video]'.")
 
 
@@ -116,6 +119,7 @@ def _write_gif(file: Path, pictures: Iterator[Any], counts: list[int]) -> None:
 def _write_mp4(file: Path, pictures: Iterator[Any], counts: list[int]) -> None:
     import imageio_ffmpeg
 
+    os.environ.setdefault("IMAGEIO_FFMPEG_NO_PREVENT_SIGINT", "1")  # or it forks, which is unsafe beside jax's threads
     first = next(pictures)
     writer = imageio_ffmpeg.write_frames(str(file), first.size, fps=PER_SECOND[".mp4"], macro_block_size=2)
     writer.send(None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
+from jaxrl.players import command_players
 
 HELP = "add runs to the rating scale of their game, or print it"
 DEVICES = "cores"  # see `jaxrl.cli`
@@ -12,7 +13,8 @@ DEVICES = "cores"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl rate`."""
-    action = parser.add_argument(
+    command_players.add_player(
+        parser,
         "players",
         nargs="*",
         metavar="PLAYER",
@@ -20,7 +22,6 @@ def add_options(parser: ArgumentParser) -> None:
         "or bots, who are the scale itself; without a player the scale is printed; a.b=v changes a configuration key, "
         "of the game too if only bots play",
     )
-    arguments.completed(action, arguments.trained_names)
     arguments.config(parser, "if only bots play: the configuration that names the game")
     arguments.allow(parser)
     parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")

@@ -52,8 +52,6 @@ def report_round_robin(
     if fixed is not None and fixed not in names:
         raise UserError(f"--anchor {anchor!r} does not take part: choose one of {', '.join(names)}.")
     tournament = Tournament(field.env, field.players, deals=deals, seed=seed, self_pairs=self_pairs)
-    if out:
-        _make_folder(out)  # before anything is played
     seconds, results = play_all(tournament)
     ratings = results.ratings(fixed, anchor_rating)
     title = f"{deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {seed}"
@@ -99,14 +97,8 @@ def _report(results: RoundRobin, ratings: Ratings, title: str, winning: str) -> 
     )
 
 
-def _make_folder(path: str) -> None:
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {path!r} cannot be a folder ({error.strerror}): choose another.") from error
-
-
 def _write(folder: Path, results: RoundRobin, ratings: Ratings, text: str, *, picture: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "matrix.json", results.record() | {"ratings": ratings.record()})
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
     if picture:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.constrain import Constrain
 from rich.live import Live
+from rich.segment import Segment
+from rich.spinner import Spinner
 from rich.text import Text
 
-from jaxrl.runs import distributed
 from jaxrl_envs.shared.errors import printable
 
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
@@ -23,33 +26,67 @@ MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is w
 EVERY = 1800.0  # seconds between lines from then on
 
 
-class _Screen(Console):
-    """A console that falls silent when its pipe is closed (`jaxrl train … 2>&1 | tee log` and Ctrl-C)."""
+class Screen(Console):
+    """A console on which names from files have no say: only what `rich` itself draws with reaches a terminal unescaped.
+
+    It falls silent when its pipe is closed (`jaxrl train … 2>&1 | tee log` and Ctrl-C).
+    """
+
+    @property
+    def file(self) -> IO[str]:  # type: ignore[misc]  # nothing sets it
+        """The stream below all proxies: that of `rich`, which prints above what it draws, and that of `jaxrl.cli`."""
+        stream = super().file
+        return getattr(stream, "rich_proxied_file", stream)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Renders, with control characters escaped in texts."""
+        for each in super().render(renderable, options):
+            yield each if each.control else each._replace(text=printable(each.text))
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
-    def print(self, *objects: Any, **style: Any) -> None:
-        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **style)
-
 
 @functools.cache
 def console() -> Console:
-    """Standard error, where what is printed stands above progress lines; silent in all processes but the first."""
-    quiet = not distributed.is_rank0()
-    return _Screen(stderr=True, quiet=quiet, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    """Standard error, where what is printed stands above progress lines; other processes than the first silence it."""
+    return Screen(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def _live(screen: Console, **options: Any) -> Live:
+    """A drawing at the end of a terminal: what is printed on the same terminal meanwhile stands above it."""
+    out, err = (stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
+    return Live(console=screen, redirect_stdout=out, redirect_stderr=err, **options)
 
 
 @contextlib.contextmanager
-def waiting(text: str, *, again: bool = False) -> Iterator[None]:
-    """Shows what the block is doing: beside a spinner on a terminal; elsewhere as a line, unless `again`."""
-    if console().is_interactive:
-        with console().status(printable(text)):
-            yield
+def waiting(text: str, *, again: bool = False, screen: Console | None = None) -> Iterator[None]:
+    """Shows what the block is doing: beside a spinner on a terminal; elsewhere as a line, unless `again`.
+
+    Args:
+      text: shown.
+      again: whether a line elsewhere says so too, or nothing has to.
+      screen: where it goes; `console()` if None.
+    """
+    screen = screen or console()
+    if not screen.is_interactive:
+        if not again:
+            screen.print(text)
+        yield
         return
-    if not again:
-        console().print(text)
-    yield
+    spinner = Spinner("dots", style="status.spinner")
+
+    def drawn() -> RenderableType:
+        return _folded(screen, spinner.render(screen.get_time()), f" {text}")
+
+    with _live(screen, get_renderable=drawn, transient=True, refresh_per_second=12.5):
+        yield
+
+
+def _folded(screen: Console, *parts: Any) -> Constrain:
+    """A text that continues on the next line of a narrow terminal, and leaves room for the "^C" of Ctrl-C: beyond the
+    last column it would begin a line of its own."""
+    return Constrain(Text.assemble(*parts, overflow="fold", no_wrap=False), screen.width - len("^C"))
 
 
 class ProgressLine:
@@ -72,7 +109,7 @@ class ProgressLine:
           clock: seconds, for tests.
         """
         self._screen = screen or console()
-        self._live = Live(console=self._screen, auto_refresh=False, transient=not kept, redirect_stdout=False)
+        self._live = _live(self._screen, auto_refresh=False, transient=not kept)
         self._clock, self._next = clock, quiet
         self.begin()
 
@@ -88,7 +125,7 @@ class ProgressLine:
         if self._screen.is_interactive:
             self._next = seconds + REDRAWN
             self._live.start()
-            self._live.update(Text(printable(text(seconds)), overflow="fold", no_wrap=False), refresh=True)
+            self._live.update(_folded(self._screen, text(seconds)), refresh=True)
         else:
             self._next = next((moment for moment in MOMENTS if moment > seconds), (seconds // EVERY + 1) * EVERY)
             self._screen.print(text(seconds))

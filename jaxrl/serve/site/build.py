@@ -12,11 +12,10 @@ import numpy as np
 
 from jaxrl.players.export import ExportedPolicy, put
 from jaxrl.players.standalone.layers import Layers, layers_of
+from jaxrl.serve.site import NETWORK, PAGE
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
-PAGE = "browser"  # the module of a game that has the files of its page
-NETWORK = "policy.bin"
 _OURS = Path(__file__).resolve().parent
 _SHARED = ("network.js", "table.js", "table.css")
 
@@ -33,8 +32,7 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
       The files.
 
     Raises:
-      UserError: the game has no page, or none for this table, the page cannot compute the network, or the folder holds
-        something else or cannot be written.
+      UserError: the game has no page, or none for this table, or the page cannot compute the network.
     """
     page = registry.find_module(policy.config.env.id, PAGE)
     if page is None:
@@ -42,16 +40,11 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
         raise UserError(f"{policy.config.env.id} has no page that needs no server; these games have one: {known}.")
     found = page.files(policy.env)
     network = _network(layers_of(policy), name, policy.config.env.options)
-    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / NETWORK).is_file())):
-        raise UserError(f"{folder} exists and is no page of `jaxrl site`: name a new folder, or an empty one.")
     static = _OURS.parent / "static"
     beside = (static / "style.css", static / "icon.svg", *(_OURS / name for name in _SHARED))
     shared = {path.name: path.read_bytes() for path in beside}
     index = _index(page.TITLE, found.pop("scene.html").decode(), policy.env.how_to_play)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make {folder}: {error.strerror}; name another folder.") from error
+    folder.mkdir(parents=True, exist_ok=True)
     contents = shared | found | {"index.html": index, NETWORK: network}
     for file, data in contents.items():
         put(folder / file, data)

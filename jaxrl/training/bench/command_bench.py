@@ -22,7 +22,8 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--minutes", type=arguments.real, default=10.0, help="of the CPU for each training (10)")
     parser.add_argument("--seeds", type=arguments.whole, default=3, help="trainings of each configuration (default: 3)")
-    parser.add_argument("--name", default="bench", help="of the folder in --directory (default: bench)")
+    help = "of the folder in --directory (default: bench)"
+    parser.add_argument("--name", type=arguments.run_name, default="bench", help=help)
     parser.add_argument("--directory", default="runs", help="where the folder is (default: runs)")
 
 

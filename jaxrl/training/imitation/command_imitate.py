@@ -38,7 +38,8 @@ def add_options(parser: ArgumentParser) -> None:
     )
     help = "deals of the games at the end against evaluate.opponents; 0: none (default: evaluate.deals)"
     parser.add_argument("--deals", type=arguments.whole, help=help)
-    parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
+    help = "name of the run (default: that of the configuration, with -imitated behind)"
+    parser.add_argument("--name", type=arguments.run_name, help=help)
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     arguments.learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")
     parser.add_argument(

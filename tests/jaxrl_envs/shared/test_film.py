@@ -65,14 +65,14 @@ def test_the_command_writes_the_same_film_again(tmp_path, capsys):
         (["--pace", "1e9"], "--pace must be from 0.1 to 20, got 1e+09"),
         (["--pace", "nan"], "argument --pace: must be a number, got 'nan'"),
         (["--out", "nowhere/film.svg"], "cannot write nowhere/film.svg"),
-        (["--out", "/dev/full"], "cannot write /dev/full: No space left on device"),
+        (["--out", "/proc/film.svg"], "cannot write /proc/film.svg: No such file"),
         (["--opponents", "balance"], "did you mean 'balanced'?"),
     ],
 )
 def test_mistakes_end_in_one_sentence(arguments, said, capsys):
     assert cli.main([*COMMAND, *SHORT, *arguments]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    *notes, error = capsys.readouterr().err.splitlines()
+    assert said in error and len(notes) <= 1
 
 
 def test_a_game_without_drawings(capsys):
