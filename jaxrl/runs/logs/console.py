@@ -32,8 +32,8 @@ class Screen(Console):
     It falls silent when its pipe is closed (`jaxrl train … 2>&1 | tee log` and Ctrl-C).
     """
 
-    @property
-    def file(self) -> IO[str]:  # type: ignore[misc]  # nothing sets it
+    @property  # type: ignore[misc]  # nothing sets it
+    def file(self) -> IO[str]:
         """The stream below all proxies: that of `rich`, which prints above what it draws, and that of `jaxrl.cli`."""
         stream = super().file
         return getattr(stream, "rich_proxied_file", stream)
