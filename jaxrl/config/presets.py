@@ -210,12 +210,12 @@ def _assign(tree: Any, keys: list[str], value: Any, path: str) -> None:
             node[rest] = value
             return
         if isinstance(node, list):
-            if not key.isdigit() or int(key) >= len(node):
+            index: Any = files.number(key)
+            if index is None or index >= len(node):
                 parent = ".".join(keys[:depth])
                 raise UserError(
                     f"cannot set {path}: {parent} is a list of {len(node)}, {key!r} is not one of its places."
                 )
-            index: Any = int(key)
         elif isinstance(node, dict):
             index = key
         else:

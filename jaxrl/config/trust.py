@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxrl.config import presets
+from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import default_of, limits_of
 
@@ -44,6 +45,17 @@ def check(config: Any, source: str, overrides: Sequence[str] = (), allow: Collec
     said = presets.apply_overrides({}, overrides)
     known = granted(allow) | {each.permissions[0] for each in named(config, said)}
     refused = [each for each in named(config) if not known & set(each.permissions)]
+    _refuse(refused, source)
+
+
+def check_game(game: str, source: str, allow: Collection[str] = ()) -> None:
+    """Checks, as `check`, a game that a file without a configuration names: a table, an evaluation."""
+    permissions = registry.permissions(game)
+    if permissions and not granted(allow) & set(permissions):
+        _refuse([Named("its game", game, permissions)], source)
+
+
+def _refuse(refused: Sequence[Named], source: str) -> None:
     if refused:
         what = " and ".join(f"{_quoted(each.text)} ({each.key})" for each in refused)
         raise UserError(

@@ -291,11 +291,10 @@ def _means(name: str, values: Both, unit: str = "number") -> Line:
 
 def titles(game: str, allow: Collection[str]) -> dict[str, tuple[str, str]]:
     """Name -> (title, unit of a `Line`) of the figures that a game describes in its module `figures`."""
-    if (permissions := registry.permissions(game)) and not trust.granted(allow) & set(permissions):
-        return {}
     try:
+        trust.check_game(game, "an evaluation", allow)
         told = registry.find_module(game, "figures")
-    except UserError:  # runs can be compared without the game
+    except UserError:  # not allowed, or not installed: runs can be compared without the game
         return {}
     return told.FIGURES if told is not None else {}
 

@@ -178,13 +178,11 @@ def load_report(path: str) -> dict[str, Any]:
       UserError: there is no report at `path`.
     """
     try:
-        report = json.loads(files.contents(path))
+        report = files.read(path)
         if not isinstance(report, dict) or report.get("format") != FORMAT:
             raise UserError(f"{path!r} is not a report of this version of `jaxrl diagnose --save`.")
         if not all(value is None or math.isfinite(value) for value, _ in figures(report).values()):
             raise ValueError("a figure is not finite")
-    except OSError as error:
-        raise UserError(f"cannot read the report {path!r}: {error.strerror}.") from error
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UserError(f"{path!r} is not a report of `jaxrl diagnose --save` ({error}).") from error
     return report

@@ -28,6 +28,7 @@ from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env, State
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 WIDTH = 100  # columns at most
@@ -228,8 +229,8 @@ def render_for(env: Env, state: State, seat: int) -> str:
 def parse_action(answer: str, legal: dict[int, str]) -> tuple[int | None, str]:
     """The legal action meant by a number or (the beginning of) a name, or None and what is wrong with the answer."""
     if answer.isdigit():
-        if int(answer) in legal:
-            return int(answer), ""
+        if (number := files.number(answer)) in legal:
+            return number, ""
         return None, f"{answer} is not a legal action now: choose one of the numbers above."
     names = {action: name.lower() for action, name in legal.items()}
     exact = [action for action, name in names.items() if name == answer.lower()]

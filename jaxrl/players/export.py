@@ -13,11 +13,12 @@ from __future__ import annotations
 import functools
 import os
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import msgpack
 import numpy as np
 from flax import serialization
 
@@ -292,6 +293,7 @@ def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
 def _unpacked(body: bytes, label: str) -> dict[str, Any]:
     """The content of a policy file. Raises UserError: a field is missing, or of another type."""
     try:
+        _check_count(body)
         content = serialization.msgpack_restore(body)
         wrong = [field for field, kind in _FIELDS.items() if not isinstance(content[field], kind)]
         jax.tree.structure(content["params"])  # of keys that can be sorted
@@ -301,6 +303,24 @@ def _unpacked(body: bytes, label: str) -> dict[str, Any]:
     if wrong:
         raise UserError(f"{label} is malformed ({', '.join(wrong)}): export it again.")
     return content
+
+
+def _check_count(body: bytes) -> None:
+    """Raises ValueError if what a file unpacks to has more than `files.MOST` values beside the numbers of arrays."""
+    count = 0
+
+    def made(values: Sized) -> None:
+        nonlocal count
+        count += 1 + len(values)
+        if count > files.MOST:
+            raise ValueError(f"it holds more than {files.MOST:,} values")
+
+    def leaf(code: int, data: bytes) -> None:
+        msgpack.unpackb(data, raw=True, **limits)
+
+    limits: dict[str, Any] = {"list_hook": made, "object_pairs_hook": made, "strict_map_key": False}
+    limits |= {"max_array_len": files.MOST, "max_map_len": files.MOST}
+    msgpack.unpackb(body, ext_hook=leaf, **limits)
 
 
 def _halved(path: Any, leaf: np.ndarray) -> np.ndarray:

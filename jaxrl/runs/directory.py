@@ -270,7 +270,7 @@ def _drop_damaged(cache: Path) -> None:
 
 def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], object]) -> None:
     with contextlib.suppress(OSError):  # as above, or gone
-        data = files.contents(entry) if entry.stat().st_mtime >= since else None
+        data = files.contents(entry, 1 << 28) if entry.stat().st_mtime >= since else None
         try:
             _ = data is None or decompress(data)
         except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
@@ -377,15 +377,16 @@ def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
     stores = [CheckpointStore(run.path / folder) for folder in (CHECKPOINTS, BEST)]
     if checkpoint in ("newest", "best"):
         return stores[checkpoint == "best"].newest()
-    found = [store for store in stores if checkpoint.isdigit() and int(checkpoint) in store.steps()]
-    if not found:
+    step = files.number(checkpoint)
+    found = [store for store in stores if step in store.steps()]
+    if step is None or not found:
         known = sorted({step for store in stores for step in store.steps()})
         raise UserError(
             f"run {run.name!r} has no checkpoint {checkpoint!r}: use newest, best, or one of "
             f"{', '.join(map(str, known)) or '(none yet)'}."
         )
     try:
-        return found[0].read(int(checkpoint))
+        return found[0].read(step)
     except Damaged as error:
         raise UserError(f"checkpoint {checkpoint} of run {run.name!r} is damaged ({error}): choose another.") from error
 
@@ -404,12 +405,12 @@ def read_json_list(path: Path) -> list[dict[str, Any]]:
       UserError: it holds something else.
     """
     try:
-        records = json.loads(files.contents(path)) if path.exists() else []
-        if not all(isinstance(record, dict) for record in records):
-            raise ValueError("it is no list of records")
-    except (OSError, TypeError, ValueError) as error:
-        raise UserError(f"cannot read {path} ({error}): move it out of the way.") from error
-    return list(records)
+        records = files.read(path) if path.exists() else []
+        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+            raise UserError(f"cannot read {path}: it is no list of records")
+    except UserError as error:
+        raise UserError(f"{str(error).rstrip('.')}: move it out of the way.") from None
+    return records
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -30,6 +30,7 @@ from jax.sharding import NamedSharding
 
 from jaxrl.runs.heartbeat import BEAT, LOST, SILENT, Heartbeat, exit_now
 from jaxrl.runs.logs.console import console
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
@@ -103,7 +104,7 @@ def _check_given(coordinator: str | None, processes: int | None, rank: int | Non
     if coordinator is None or processes is None or rank is None:
         return
     host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    if not host or not 0 < (files.number(port) or 0) < 1 << 16:
         raise UserError(f"--coordinator must be HOST:PORT, such as 10.0.0.1:1234, got {coordinator!r}.")
     if not 0 <= rank < processes:
         raise UserError(f"--rank {rank} is not one of the --processes {processes}: they count from 0.")

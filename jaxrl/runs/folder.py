@@ -12,6 +12,7 @@ from pathlib import Path
 from jaxrl import config as configs
 from jaxrl import zoo
 from jaxrl.config import presets, trust
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest
 
 
@@ -31,7 +32,7 @@ def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collec
         return path
     run, at, checkpoint = str(name).rpartition("@")
     if at and (path := _known(run, directory)) is not None:
-        saved = sorted({int(each.name) for each in path.glob("*/[0-9]*") if each.name.isdecimal()})
+        saved = sorted({*files.numbered(path / "checkpoints"), *files.numbered(path / "best")})
         raise UserError(
             f"{str(name)!r} names the checkpoint {checkpoint!r}, where a run alone is meant: leave '@{checkpoint}' "
             f"out, or begin a new run at one of its checkpoints ({', '.join(map(str, saved)) or 'none yet'}) by "

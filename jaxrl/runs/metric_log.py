@@ -7,6 +7,7 @@ the update it resumes from, so that every update appears once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -27,6 +28,9 @@ from jaxrl.runs.metrics import Metric, join
 from jaxrl.runs.stopwatch import compile_seconds
 from jaxrl.text_tables import duration
 from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+
+LINE = 1 << 24  # bytes of a row
 
 
 def rate(amount: float, seconds: float) -> float:
@@ -159,16 +163,18 @@ def make_logger(
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl up to a line that is no row, such as a last one cut short by a crash."""
-    rows = []
-    for line in files.contents(path, 1 << 32).decode(errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            break
-        if not isinstance(row, dict):
-            break
-        rows.append(row)
+    """The rows of a metrics.jsonl up to a line that is no row, such as a last one cut short by a crash.
+
+    Raises:
+      OSError: it cannot be read.
+      UserError: it has more than `files.MOST` rows.
+    """
+    rows: list[dict[str, Any]] = []
+    with files.opened(path) as file, contextlib.suppress(ValueError, RecursionError):
+        while isinstance(row := files.json_value(file.readline(LINE)), dict):
+            rows.append(row)
+            if len(rows) > files.MOST:
+                raise UserError(f"{path} has more than {files.MOST:,} rows: move it out of the way.")
     return rows
 
 

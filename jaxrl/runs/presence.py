@@ -16,12 +16,13 @@ import threading
 import typing
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 FILE = "process.json"
+LONGEST = 4_000  # letters of one value
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 
 
@@ -51,8 +52,8 @@ class Here:
     def end(self, how: str, why: str = "") -> None:
         """Writes how it has ended; the loss of another process outweighs any error that follows from it."""
         with self._lock:
-            end = self._found._replace(ended=now(), how=FAILED if self._lost else how, why=self._lost or why)
-            _write(self._run, end)
+            how, why = (FAILED, self._lost) if self._lost else (how, why)
+            _write(self._run, self._found._replace(ended=now(), how=how, why=why[:LONGEST]))
 
     def lost(self, why: str) -> None:
         """Writes that another process is gone and this one leaves; does nothing if another training has begun here."""
@@ -88,13 +89,18 @@ def present(run: Path, processes: int) -> Iterator[Here]:
 
 def read_presence(run: Path) -> Presence | None:
     """Reads process.json; None if the file is missing or not valid."""
-    try:
-        record = json.loads(files.contents(run / FILE))
-        found = Presence(**record)
-    except (OSError, ValueError, TypeError):
-        return None
-    kinds = typing.get_type_hints(Presence)
-    return found if all(isinstance(getattr(found, name), kind) for name, kind in kinds.items()) else None
+    with contextlib.suppress(UserError, ValueError, TypeError):
+        return of_record(files.read(run / FILE))
+    return None
+
+
+def of_record(record: Any) -> Presence:
+    """The content of process.json. Raises TypeError or ValueError: it is something else."""
+    found = Presence(**record)
+    for name, kind in typing.get_type_hints(Presence).items():
+        if type(value := getattr(found, name)) is not kind or len(str(value)) > LONGEST:
+            raise ValueError(f"{name} is of another type, or too long")
+    return found
 
 
 def now() -> str:

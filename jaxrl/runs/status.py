@@ -12,9 +12,9 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
@@ -27,12 +27,14 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
-SHOWN = 5  # warnings
+SHOWN, MILESTONES = 5, 1_000  # warnings; milestones
+LONGEST = 300  # letters of a name
 MANY_DRAWS = 0.5  # share of games from which on returns are told instead of wins
 GAINED = ("win_rate", "return")  # whose gains are told
 UNREADABLE = "config.yaml cannot be read"
+T = TypeVar("T")
 # What reading a file of a stranger, or of a process that was killed, may raise.
-UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+UNSOUND = (UserError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Status:
       name, path, game, algorithm: of the run.
       state: training; finished; stopped (by a signal); failed; lost (its process is gone without a word); imitated;
         no checkpoint; or `UNREADABLE`.
-      why: of a run that has failed, a sentence.
+      why: of a run that has failed, a sentence; and one of each file of `brief` and `glance` that cannot be told.
       process: who trains it, or did last, see `presence.Presence`; here: whether that was on this machine.
       update, updates: so far, and in all.
       steps, total_steps: environment steps, of each seed.
@@ -108,17 +110,20 @@ def brief(run: Path) -> Status:
     try:
         config = configs.from_dict(presets.read(run / "config.yaml"))  # which runs nothing that it names
         updates = config.num_updates
-    except (UserError, *UNSOUND):
-        return here
+    except UNSOUND as error:
+        return dataclasses.replace(here, why=f"{error}")
     training, who = _trainer(run)
-    rows, evaluation = list(_last_rows(run / "metrics.jsonl")), _evaluation(run)
+    said: list[str] = []
+    if who is None:
+        _told(run, presence.FILE, presence.of_record, said)
+    rows, evaluation = list(_last_rows(run / "metrics.jsonl")), _told(run, "evaluation.json", _evaluation, said)
     state = "training" if training else _ended(run, updates, who, (evaluation or {}).get("update", -1))
     return dataclasses.replace(
         here,
         game=config.env.id,
         algorithm=config.train.algorithm,
         state=state,
-        why=who.why if who and state == presence.FAILED else "",
+        why=" ".join([who.why, *said] if who and who.why and state == presence.FAILED else said),
         process=who and who._asdict() | {"here": who.host == platform.node()},
         update=max((row["update"] for row in rows), default=0),
         updates=updates,
@@ -133,7 +138,10 @@ def glance(run: Path) -> Status:
     """`brief`, the best evaluation and the logs; of checkpoints nothing is read."""
     found = brief(run)
     ranks, events = _logs(run, found.process)
-    return dataclasses.replace(found, best=_best(run), milestones=_milestones(run), ranks=ranks, events=events)
+    said = [found.why] if found.why else []
+    best, milestones = _told(run, "best.json", _best, said), _told(run, "milestones.json", _milestones, said) or []
+    why = " ".join(said)
+    return dataclasses.replace(found, best=best, milestones=milestones, ranks=ranks, events=events, why=why)
 
 
 def whole(run: Path) -> Status:
@@ -184,8 +192,7 @@ def _goes_on(run: Path, checkpoint: dict[str, Any] | None) -> bool:
 
 def _saved(run: Path) -> list[int]:
     """The updates of its checkpoints, newest first."""
-    names = (path.name for path in (run / "checkpoints").glob("*"))
-    return sorted((int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 19), reverse=True)
+    return files.numbered(run / "checkpoints")[::-1]
 
 
 def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
@@ -222,18 +229,26 @@ def _learned(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"seconds": newest.get("time/time_elapsed"), "cpu_seconds": newest.get("time/cpu_seconds"), "gains": gains}
 
 
-def _evaluation(run: Path) -> dict[str, Any] | None:
-    """The newest evaluation of a checkpoint; None without one."""
-    try:
-        last = json.loads(files.contents(run / "evaluation.json"))[-1]
-        means = [row["figures"]["return"]["mean"] for row in last["rows"]]
-        wins = [
-            each["mean_win_rate"] for each in last["overall"].values() if each.get("mean_draw_rate", 0) <= MANY_DRAWS
-        ]
-        score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
-        return {"update": int(last["update"]), **score}
-    except UNSOUND:
+def _told(run: Path, name: str, pick: Callable[[Any], T], said: list[str]) -> T | None:
+    """What `pick` makes of a JSON file of a run; None without one, or if it is damaged, which is `said`."""
+    if not os.path.lexists(run / name):
         return None
+    try:
+        return pick(files.read(run / name))
+    except UserError as error:
+        said.append(str(error))
+    except UNSOUND as error:
+        said.append(f"{run / name} is damaged, or of another version ({type(error).__name__}: {str(error)[:100]}).")
+    return None
+
+
+def _evaluation(records: Any) -> dict[str, Any]:
+    """The newest evaluation of a checkpoint."""
+    last = records[-1]
+    means = [row["figures"]["return"]["mean"] for row in last["rows"]]
+    wins = [each["mean_win_rate"] for each in last["overall"].values() if each.get("mean_draw_rate", 0) <= MANY_DRAWS]
+    score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
+    return {"update": _whole(last["update"]), **score}
 
 
 def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -251,23 +266,26 @@ def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str
     return found
 
 
-def _best(run: Path) -> dict[str, Any] | None:
+def _best(record: Any) -> dict[str, Any]:
     """The best evaluation during training."""
-    try:
-        record = json.loads(files.contents(run / "best.json"))
-        return {"update": int(record["update"]), "best_by": str(record["best_by"]), "score": _finite(record["score"])}
-    except UNSOUND:
-        return None
+    by = str(record["best_by"])[:LONGEST]
+    return {"update": _whole(record["update"]), "best_by": by, "score": _finite(record["score"])}
 
 
-def _milestones(run: Path) -> list[dict[str, Any]]:
+def _milestones(found: Any) -> list[dict[str, Any]]:
     """The milestones of a run, in the order in which they were reached."""
-    try:
-        found = json.loads(files.contents(run / "milestones.json"))
-        numbers = ("win_rate", "update", "steps", "seconds", "cpu_seconds")
-        return [{"opponent": str(one["opponent"])} | {key: _finite(one[key]) for key in numbers} for one in found]
-    except UNSOUND:
-        return []
+    numbers = ("win_rate", "update", "steps", "seconds", "cpu_seconds")
+    return [
+        {"opponent": str(one["opponent"])[:LONGEST]} | {key: _finite(one[key]) for key in numbers}
+        for one in found[:MILESTONES]
+    ]
+
+
+def _whole(value: Any) -> int:
+    """A whole number. Raises TypeError for anything else."""
+    if type(value) is not int:
+        raise TypeError("a number of updates is not whole")
+    return value
 
 
 def _finite(value: Any) -> float:

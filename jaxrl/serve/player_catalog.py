@@ -34,6 +34,7 @@ from jaxrl.serve.tables.game import Agent
 from jaxrl.serve.tables.timed_search import LONGEST, SHORTEST, TimedSearch
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 PERSON = "person"
@@ -186,7 +187,8 @@ class PlayerCatalog:
 
     def run_names(self) -> list[str]:
         """The names of the runs in the server's folder."""
-        return sorted(path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
+        names = (path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
+        return sorted(filter(str.isprintable, names))  # no page could name the others
 
     def agent(self, context: GameContext, spec: str) -> Agent:
         """The player called "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
@@ -205,8 +207,7 @@ class PlayerCatalog:
         named = parse(spec)
         if not self._is_run(named):
             return -1
-        saved = (self._runs.expanduser() / named.name / "checkpoints").glob("[0-9]*")
-        return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
+        return max(files.numbered(self._runs.expanduser() / named.name / "checkpoints"), default=-1)
 
     def search(self, context: GameContext) -> TimedSearch | None:
         """The game's search, or None if it cannot be searched."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
 from jaxrl.players.spec import ZOO, split_checkpoint
-from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
@@ -90,7 +90,7 @@ class TrainConfig(Section):
     def from_checkpoint(self) -> str:
         """The checkpoint that `from_run` names: a number of updates, or "newest"."""
         checkpoint = "" if self.from_policy else split_checkpoint(self.from_run)[1]
-        return checkpoint if checkpoint.isdigit() else NEWEST
+        return NEWEST if files.number(checkpoint) is None else checkpoint
 
     @property
     def from_update(self) -> int:

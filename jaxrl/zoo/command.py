@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{args.folder} is no folder: make it, or leave it out for the current one.")
     for file in (zoo.policy_file(args.name), zoo.card_file(args.name)):
         target = Path(args.folder) / file.name
-        if target.exists() and files.contents(target) != file.read_bytes():
+        if target.exists() and files.contents(target, 1 << 28) != file.read_bytes():
             raise UserError(f"{target} exists and is another file: remove it, or name another folder.")
         put(target, file.read_bytes())
         print(f"written: {target}")

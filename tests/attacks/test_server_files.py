@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
 import json
 import math
 import os
 import random
+import shutil
 import socket as sockets
-import time
+import sys
 import urllib.request
 from urllib.parse import quote
 
@@ -21,64 +20,11 @@ for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import cli
-from jaxrl.serve.tables.game import GameRecord
-from jaxrl.serve.tables.ratings import PeopleRatings
-from jaxrl.serve.tables.record import TableRecord, read_table
-from jaxrl_envs.shared.errors import UserError
+from tests.attacks.kinds import KINDS, RUN, codec_of, table
+from tests.support.damaging import changed_to
 from tests.support.serving import HIGH_CARD, serve_process, serving
 
 ID = "0123456789ab"
-NUMBERS = [None, True, -1, 0, 2**63, 10**400, 1e308, math.inf, -math.inf, math.nan]
-WORDS = ["", "x" * 70_000, "\x1b]0;owned\x07", "a\nb", "\ud800", "../../escaped", "/etc/passwd", "javascript:alert(1)"]
-NESTED = [[], {}, [[]], [math.nan], {"a": math.inf}, ["person"] * 100, [[[[[[[[[[1]]]]]]]]]], [10**400], [[1, "x"]]]
-JUNK = [*NUMBERS, *WORDS, "<img src=x onerror=alert(1)>", *NESTED]
-
-
-def table(id: str = ID, **more) -> dict:
-    """What a server writes of a person and two agents."""
-    game = GameRecord(HIGH_CARD, {}, [1, 2], [3, 4], [])
-    specs, keys = ["person", "bot:lowest", "bot:lowest"], ["key", "", ""]
-    kept = TableRecord(id, game, specs, ["Anna", "lowest", "lowest"], keys, ["", "", ""], time.time(), 0.0)
-    return dataclasses.asdict(kept) | more
-
-
-def damaged(random_: random.Random) -> bytes:
-    """A table's file with one to three values exchanged, dropped or added, or some bytes changed."""
-    found = table()
-    for _ in range(random_.randrange(1, 4)):
-        within = random_.choice([found, found, found.get("record")])
-        within = within if isinstance(within, dict) else found
-        key = random_.choice([*within, "more"])
-        if random_.random() < 0.1:
-            within.pop(key, None)
-        else:
-            within[key] = copy.deepcopy(random_.choice(JUNK))
-    text = json.dumps(found).encode()
-    if random_.random() < 0.2:
-        at = random_.randrange(len(text))
-        text = text[:at] + random_.randbytes(random_.randrange(1, 4)) + text[at + random_.randrange(3) :]
-    return text if random_.random() < 0.95 else text[: random_.randrange(len(text))]
-
-
-@pytest.mark.parametrize("tries", [300, pytest.param(30_000, marks=pytest.mark.slow)])
-def test_no_table_file_is_more_than_a_table_or_a_sentence(tmp_path, tries):
-    path, random_, read = tmp_path / f"{ID}.table", random.Random(tries), 0
-    path.write_text(json.dumps(table()))
-    assert read_table(path).names[0] == "Anna"
-    for number in range(tries):
-        data = damaged(random_)
-        path.write_bytes(data)
-        with contextlib.suppress(UserError):
-            kept = read_table(path)
-            read += 1
-            text = json.dumps(dataclasses.asdict(kept), allow_nan=False)
-            assert kept.id == ID and kept.beside in ("", kept.beside.strip("<>:/.")), (number, data)
-            assert len(kept.specs) == len(kept.names) == len(kept.keys) == len(kept.people) > 0, (number, data)
-            assert not any(each in text for each in ("\\u001b", "\\n", "\\ud800")), (number, data)
-    print(f"{tries} table files: {read} are tables, {tries - read} refused")
-    assert read < tries / 2
-
-
 BAD = {
     "ffffffffffff": table(made=math.inf),
     "aaaaaaaaaaa0": table("aaaaaaaaaaa0", names=[]),
@@ -87,12 +33,18 @@ BAD = {
     "aaaaaaaaaaa3": table("aaaaaaaaaaa3", made=math.nan),
     "aaaaaaaaaaa4": table("aaaaaaaaaaa4", keys=["key", "key", ""]),
     "aaaaaaaaaaa5": table("aaaaaaaaaaa5", record=table()["record"] | {"options": {"x": math.nan}}),
+    "aaaaaaaaaaa6": table("aaaaaaaaaaa6", record=table()["record"] | {"game": "evil_game:Evil"}),
+    "aaaaaaaaaaa7": table("aaaaaaaaaaa7", record=table()["record"] | {"game": "no_such_game"}),
     "x\x1b[2J<b>": table("x"),
 }
 
 
-def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path):
-    """Also pipes, links, folders and sockets: the server starts, and nothing is written outside of its folder."""
+def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path, monkeypatch):
+    """Also pipes, links, folders and sockets: the server starts, nothing that a file names is imported, and nothing is
+    written outside of its folder."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "evil_game.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
     folder = tmp_path / "inner" / "tables"
     folder.mkdir(parents=True)
     for name, each in BAD.items():
@@ -109,21 +61,38 @@ def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path):
             status, text = client.request("/api/tables")
             assert status == 200
             found = json.loads(text)
-            assert [each["id"] for each in found if "bad" not in each] == [ID]
+            assert [each["id"] for each in found if "bad" not in each] == [ID] and "evil_game" not in sys.modules
             bad = {each["id"]: each["bad"] for each in found if "bad" in each}
-            assert len(bad) == len(BAD) + 4 and all(why.endswith(".") and "\x1b" not in why for why in bad.values())
+            assert len(bad) == len(BAD) + 4 and all("\x1b" not in why for why in bad.values())
+            assert "--allow evil_game" in bad["aaaaaaaaaaa6.table"] and "no_such_game" in bad["aaaaaaaaaaa7"]
             assert "\\x1b" in next(name for name in bad if name.startswith("x"))
             with client.sit(ID, "key") as anna:
                 assert anna.play_on()["over"]
-    assert {path.name for path in tmp_path.iterdir()} == {"inner", "elsewhere"}
+    assert {path.name for path in tmp_path.iterdir()} == {"inner", "elsewhere", "modules"}
     assert {path.name for path in (tmp_path / "inner").iterdir()} == {"tables"}
     assert json.loads((folder / f"{ID}.table").read_text())["rated"], "it was saved where it was read"
 
 
-def test_ratings_are_finite_whatever_the_file_says(tmp_path):
-    (tmp_path / "ratings.json").write_text('{"anna nim": NaN, "ben nim": Infinity, "cy nim": 7}')
-    ratings = PeopleRatings(tmp_path / "ratings.json")
-    assert [ratings.of(name, "nim") for name in ("anna", "ben", "cy")] == [0.0, 0.0, 7.0]
+ODD = [b"1180591620717411303424", b'"\\ud800"', b"1e999", b"NaN", b"1e308", b"null", b"[]", b"[" * 100 + b"]" * 100]
+
+
+def test_a_bad_file_of_a_run_is_told_and_hides_nothing_else(tmp_path):
+    KINDS["runs"](tmp_path)
+    runs, bad = tmp_path / "runs", []
+    for name, tree in RUN.items():
+        for number, value in enumerate(ODD):
+            bad.append(shutil.copytree(runs / "other", runs / f"{name}-{number}").name)
+            codec, new = codec_of(name), changed_to("@@", random.Random(number), tree)
+            (runs / bad[-1] / name).write_bytes(codec.text(new).replace(codec.marker, value))
+    with serving(tmp_path) as client:
+        status, text = client.request("/runs/list")
+        found = {each["name"]: each for each in json.loads(text)}
+        assert status == 200 and found.keys() == {"run", "other", *bad}
+        assert not found["other"]["why"] and "process.json" in found["process.json-0"]["why"]
+        for name in bad:
+            status, text = client.request(f"/runs/of/{name}")
+            assert status == 200, name
+        assert any("best.json" in json.loads(client.request(f"/runs/of/{name}")[1])["status"]["why"] for name in bad)
 
 
 def test_a_pipe_in_the_place_of_the_key_is_told(tmp_path, capsys):
@@ -136,7 +105,7 @@ def test_a_pipe_in_the_place_of_the_key_is_told(tmp_path, capsys):
 # ---- names in addresses ---------------------------------------------------------------------------------------------
 
 NAMES = """.. . %00 a%00b %1b[2J a%0ab %ff%fe %ed%a0%80 ..%2f..%2fetc ~ % - %2e%2e%5c zoo:""".split()
-NAMES += ["x" * 5000, "ä" * 200, "é" * 5000, "a/" * 2000, "zoo:" + "x" * 5000, "%F0%9F%98%80" * 500]
+NAMES += ["x" * 5000, "9" * 5000, "ä" * 200, "é" * 5000, "a/" * 2000, "zoo:" + "x" * 5000, "%F0%9F%98%80" * 500]
 PATHS = """/runs/of/{} /runs/of/{}/curves?tags=x /runs/of/{}/events /runs/view/{} /runs/jobs?about={} /table/{} /{}
  /replays/open?file=0/{}.replay /replays/open?file={}&game=0 /replays/open?file=0/{} /replays/open/{}/head
  /replays/open/x/{} /replays/open/x/judged?by={} /replays/open?file=0/a.replay&game={} /api/tables/{}/replay

@@ -383,7 +383,7 @@ def test_an_override_that_makes_no_sense(override, tmp_path):
         ("ppo: {clip: !!python/object/apply:os.getcwd []}", "is not valid YAML"),
         ("ppo:\n  clp: 0.1\n", "did you mean 'ppo.clip'"),
         ("[" * 20_000, "nested too deeply"),
-        ("#" * (17 << 20), "more than 16 MB"),
+        ("#" * (5 << 20), "more than 4 MB"),
     ],
     ids=lambda text: text[:20],
 )

@@ -144,7 +144,7 @@ def test_entries_of_the_compilation_cache_that_are_cut_short_are_removed(tmp_pat
 
 
 def test_a_start_that_is_killed_while_it_looks_leaves_the_rest_to_the_next(tmp_path, monkeypatch):
-    def killed(path):
+    def killed(path, limit):
         raise KeyboardInterrupt
 
     (tmp_path / "cut-cache").write_bytes(compress_executable(b"a program" * 100)[:-5])

@@ -46,9 +46,10 @@ def odd(random_: random.Random) -> Any:
     for _ in range(random_.choice((10, 70, 200))):
         deep = [deep] if random_.random() < 0.5 else {"a": deep}
     values = [
-        *(None, True, -1, 0, 2**31, 2**32 - 1, 2**63, 2**64, 10**400, 1e308, -0.5, 1e-320, float("inf"), float("nan")),
+        *(None, True, -1, 0, 2**31, 2**32 - 1, 2**63, 2**64, 2**70, -(2**70), 10**400),
+        *(1e308, -0.5, 1e-320, float("inf"), float("nan")),
         *("", "x", "x" * 5000, "\x1b[2J\x07", "a\nb", "../../escaped", "/etc/passwd", "nul\0", "os:abort", "mark:call"),
-        *("javascript:alert(1)", "<script>", "1", "答"),
+        *("javascript:alert(1)", "<script>", "1", "答", "\ud800"),
         *([], {}, [[]], [1] * 3000, [None], {"": 1}, {"a": {}}, deep),
     ]
     return random_.choice(values)
@@ -73,6 +74,15 @@ def changed(random_: random.Random, tree: Any, times: int = 1) -> Any:
             case _:
                 parent[key] = odd(random_)
     return tree["root"]
+
+
+def changed_to(value: Any, random_: random.Random, tree: Any) -> Any:
+    """A copy of a tree in which one value is another."""
+    if not isinstance(tree, (dict, list)) or not tree or random_.random() < 0.1:
+        return value
+    key = random_.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))
+    new = changed_to(value, random_, tree[key])
+    return {**tree, key: new} if isinstance(tree, dict) else [*tree[:key], new, *tree[key + 1 :]]
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:

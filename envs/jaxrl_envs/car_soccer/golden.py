@@ -7,7 +7,6 @@ controls, and compared with every recorded state. Episodes of one arena with as 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
-from jaxrl_envs.shared.golden import LIMIT, fit, require
+from jaxrl_envs.shared.golden import fit, require
 
 Record = dict[str, Any]
 HORIZONS = (60, 120, 240, 360)  # ticks
@@ -65,6 +64,7 @@ FLAGS = ("has_jumped", "has_double_jumped", "has_flipped", "is_flipping", "is_ju
 NEVER = 1e9  # s
 LONGEST = 7_200  # ticks of an episode: a minute
 FAR = 1e6  # the largest number in a recording, in any unit
+LIMIT, VALUES = 1 << 27, 1 << 22  # of a file, at most: bytes, unpacked; numbers, lists and mappings
 GROUPS, NUMBERS = 16, 1 << 22  # at most: kinds of matches in a file, and bodies times ticks of one kind
 _VECTORS = ("vel", "ang_vel")
 _SCALARS = (
@@ -239,19 +239,15 @@ def read(path: str | Path) -> dict[str, Record]:
     Raises:
       UserError: see `verify`.
     """
-    records = unchecked(path, LIMIT)
+    records = unchecked(path)
     for name, record in records.items():
         check(path, name, record)
     return records
 
 
-def unchecked(path: str | Path, limit: int) -> dict[str, Record]:
-    """The same, whatever they hold; `limit`: bytes that the file may have, unpacked."""
-    text = files.unpacked(path, limit)
-    try:
-        records = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
+def unchecked(path: str | Path) -> dict[str, Record]:
+    """The same, whatever they hold."""
+    records = files.parse(files.unpacked(path, LIMIT), str(path), json_text=True, most=VALUES)
     if not isinstance(records, Mapping) or not records:
         raise UserError(f"{path} has no episodes: expected one JSON object, episodes by name.")
     return dict(records)

@@ -27,7 +27,7 @@ from jaxrl_envs.contract.env import Key, select
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
-LARGEST = 1 << 30  # bytes of a file of states, unpacked
+LARGEST = 1 << 27  # bytes of a file of states, unpacked
 _ORDERS = np.array(list(itertools.permutations(range(5), 3)), np.int32)  # [60, 3], kickoff places of up to three cars
 
 

@@ -1,7 +1,8 @@
-"""Reads YAML and JSON files, writes files atomically, and locks files between processes."""
+"""Reads YAML, JSON and text files, writes files atomically, and locks files between processes."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import gzip
@@ -13,6 +14,7 @@ import stat
 import tempfile
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,35 +22,46 @@ import yaml
 
 from jaxrl_envs.shared.errors import UserError
 
-LIMIT = 1 << 24  # bytes of a YAML or JSON file written by hand
+LIMIT, BY_HAND = 1 << 24, 1 << 22  # bytes of a JSON file; of a YAML file, which takes a hundred times as long
 SUFFIXES = (".yaml", ".yml", ".json")
-MOST = 1_000_000  # values of a file
+MOST, MOST_BY_HAND = 1_000_000, 50_000  # values of a JSON file (or lines of any), of a YAML file
 LONGEST = 255  # bytes of a file's name
-LARGEST = 1 << 64  # whole numbers are below
+SMALLEST, LARGEST = -(1 << 63), 1 << 64  # whole numbers lie from the first to below the second, as JSON is written
 DEEPEST = 64  # mappings and lists within each other
+_LONE = re.compile("[\ud800-\udfff]")  # surrogates
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that reads 3e-4 as a number (YAML 1.2) and refuses a key that is written twice."""
+    """Safe YAML that reads 3e-4 as a number (YAML 1.2) and plain values alone; refuses tags, merge keys, a key that is
+    written twice, and more values than are written by hand."""
 
-    depth = 0
+    depth = nodes = 0
+    yaml_implicit_resolvers = {  # without dates, merge keys and default values: they are texts
+        first: [each for each in known if not each[0].endswith((":timestamp", ":merge", ":value"))]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self.depth += 1
+        self.depth, self.nodes = self.depth + 1, self.nodes + 1
         if self.depth > DEEPEST:
             raise RecursionError
+        if self.nodes > MOST_BY_HAND:
+            raise ValueError(f"it holds more than {MOST_BY_HAND:,} values")
+        event = self.peek_event()
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise yaml.constructor.ConstructorError(None, None, f"the tag {event.tag!r} is not read", event.start_mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (list, dict)):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
+            if (inner := isinstance(key, (list, dict))) or key == "<<" or key in seen:
+                problem = "a key must be plain text" if inner else f"key {key!r} appears twice"
+                problem = "merge keys (<<) are not read: write out what they stand for" if key == "<<" else problem
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -75,20 +88,32 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_size(value: Any) -> None:
-    """Raises ValueError for more than `MOST` values, for one that contains itself (YAML's anchors allow both) or for a
-    number beyond `LARGEST`, and RecursionError for more than `DEEPEST` mappings and lists within each other."""
+def _check(value: Any, most: int) -> None:
+    """Raises ValueError for what JSON cannot say again (whole numbers of more than 64 bits, lone surrogates), for more
+    than `most` values or one that contains itself (YAML's anchors allow both), and RecursionError for more than
+    `DEEPEST` mappings and lists within each other."""
     rest, count = [(value, 0)], 0
     while rest:
         (value, depth), count = rest.pop(), count + 1
-        if count > MOST:
-            raise ValueError(f"it holds more than {MOST:,} values, or a value within itself")
+        if count > most:
+            raise ValueError(f"it holds more than {most:,} values, or a value within itself")
         if depth > DEEPEST:
             raise RecursionError
-        if isinstance(value, int) and abs(value) >= LARGEST:
+        if isinstance(value, int) and not SMALLEST <= value < LARGEST:
             raise ValueError("it holds a whole number of more than 64 bits")
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if isinstance(value, str) and not value.isascii() and _LONE.search(value):
+            raise ValueError("it holds half of a character (a lone surrogate)")
+        inner = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
         rest += [(each, depth + 1) for each in inner]
+
+
+def json_value(text: str | bytes, most: int = MOST) -> Any:
+    """Parses JSON, whatever it says, of at most some `most` values: a bound of their number is known before memory is
+    taken for them. Raises ValueError or RecursionError."""
+    text = text if isinstance(text, str) else text.decode()
+    if text.count(",") + text.count("[") + text.count("{") > most:
+        raise ValueError(f"it holds more than {most:,} values")
+    return json.loads(text, object_pairs_hook=_once)
 
 
 def is_path(text: str) -> bool:
@@ -99,6 +124,17 @@ def is_path(text: str) -> bool:
 def is_name(text: str) -> bool:
     """Whether a file of a folder could be called so: no path, no control character, not too long for the disk."""
     return bool(text) and text.isprintable() and not set(text) & {"/", "\\"} and len(text.encode()) <= LONGEST
+
+
+def number(text: str) -> int | None:
+    """The whole number of at most 18 digits that a text such as the name of a checkpoint says; None if it says none."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
+
+
+def numbered(folder: Path) -> list[int]:
+    """The numbers that name entries of a folder, ascending; `[]` without a folder."""
+    found = (number(name) for name in (os.listdir(folder) if folder.is_dir() else ()))
+    return sorted(each for each in found if each is not None)
 
 
 def opened(path: str | os.PathLike, *, follow: bool = True) -> io.BufferedReader:
@@ -115,41 +151,37 @@ def opened(path: str | os.PathLike, *, follow: bool = True) -> io.BufferedReader
     return file
 
 
-def contents(path: str | os.PathLike, limit: int = 1 << 28) -> bytes:
+def contents(path: str | os.PathLike, limit: int = LIMIT, *, follow: bool = True) -> bytes:
     """Reads a regular file as a whole.
 
     Raises:
       OSError: as `opened`, or the file has more than `limit` bytes.
     """
-    with opened(path) as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
+    with opened(path, follow=follow) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > limit else file.read(size + 1)
+    if max(size, len(data)) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MB", os.fspath(path))
     return data
 
 
 def read(path: str | Path) -> Any:
-    """Reads a YAML file, or a JSON file if its name ends in .json, into plain values.
+    """Reads a YAML file, or a JSON file if its name ends in .json, into plain values that JSON can say.
 
     Raises:
       UserError: the file does not exist, cannot be read or is not valid; the message names the line.
     """
     path = Path(path)
+    json_text = path.suffix.lower() == ".json"
     try:
-        with opened(path) as file:
-            data = file.read(LIMIT + 1)
-        if len(data) > LIMIT:
-            raise UserError(
-                f"cannot read {path}: it has more than {LIMIT >> 20} MB, too large for a file written by hand."
-            )
-        text = data.decode()
+        text = contents(path, LIMIT if json_text else BY_HAND).decode()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}: check the path.") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise UserError(f"cannot read {path}: it is not text in UTF-8.") from None
-    return parse(text, str(path), json_text=path.suffix.lower() == ".json")
+    return parse(text, str(path), json_text=json_text)
 
 
 def unpacked(path: str | Path, limit: int) -> str:
@@ -162,29 +194,73 @@ def unpacked(path: str | Path, limit: int) -> str:
     Raises:
       UserError: it cannot be read, is damaged, or is larger.
     """
+    with _unpacking(path, limit) as file:
+        raw = file.read(limit + 1)
+        if len(raw) > limit:
+            raise OSError(errno.EFBIG, _more(limit))
+        return raw.decode()
+
+
+def lines(path: str | Path, limit: int, longest: int) -> Iterator[tuple[int, str]]:
+    """Yields the lines of such a file with their numbers, from 1 on, without the empty ones.
+
+    Args:
+      path: of the file.
+      limit: as for `unpacked`.
+      longest: the largest allowed size of a line in bytes.
+
+    Raises:
+      UserError: as `unpacked`, when the damage is reached; or there are more than `MOST` lines.
+    """
+    size = 0
+    with _unpacking(path, limit) as file:
+        for number in range(1, MOST + 2):
+            if not (line := file.readline(longest + 1)):
+                return
+            size += len(line)
+            if size > limit or number > MOST:
+                raise OSError(errno.EFBIG, _more(limit) if size > limit else f"it has more than {MOST:,} lines")
+            if len(line) > longest:
+                raise UserError(f"{path}, line {number}: it has more than {longest >> 20} MB.")
+            if line.strip():
+                yield number, line.decode()
+
+
+def _more(limit: int) -> str:
+    return f"it has more than {limit >> 20} MB (unpacked): split it"
+
+
+@contextlib.contextmanager
+def _unpacking(path: str | Path, limit: int) -> Iterator[gzip.GzipFile | io.BufferedReader]:
+    """Opens a file, plain or gzip; what goes wrong while it is read becomes a UserError."""
     try:
         with opened(path) as file:
+            if os.fstat(file.fileno()).st_size > limit:
+                raise OSError(errno.EFBIG, _more(limit))
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            raw = (gzip.open(file) if packed else file).read(limit + 1)
-        if len(raw) > limit:
-            raise UserError(f"cannot read {path}: it has more than {limit >> 20} MB (unpacked): split it.")
-        return raw.decode()
+            yield gzip.open(file) if packed else file
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
 
 
-def parse(text: str, label: str, *, json_text: bool = False) -> Any:
-    """Parses a YAML or JSON text into plain values.
+def parse(text: str, label: str, *, json_text: bool = False, most: int = MOST) -> Any:
+    """Parses a YAML or JSON text into plain values that JSON can say.
+
+    Args:
+      text: of the file.
+      label: names it in messages.
+      json_text: whether it is JSON.
+      most: values that it may hold.
 
     Raises:
       UserError: it is not valid; the message names `label` and the line.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
-        _check_size(found)
+        found = json_value(text, most) if json_text else yaml.load(text, Loader=_Loader)
+        _check(found, most)
         return found
     except RecursionError:
         raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
@@ -195,7 +271,7 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", None) or "broken").split())
         raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
-    except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
+    except (ValueError, ArithmeticError) as error:  # a key twice in JSON, a number of base 60 in YAML
         raise UserError(f"{label} cannot be read: {error}.") from None
 
 

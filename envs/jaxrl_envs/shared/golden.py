@@ -7,7 +7,6 @@ put through the engine and compared. Files are JSON lines, plain or gzip.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
-LIMIT, LINE = 1 << 29, 1 << 24  # bytes of a file, unpacked, and of a record: both are read as a whole
+LIMIT, LINE = 1 << 28, 1 << 24  # bytes of a file, unpacked, and of a record
 Record = dict[str, Any]
 # What a value must be: a range of integers, one of a frozenset, of a type (float: any finite number), a list of one
 # shape ([shape]), a list of as many shapes as there are (shape, ...), or a mapping with at least these keys
@@ -122,20 +121,20 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
       UserError: the file cannot be read, or is not a recording; the message names the line.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(files.unpacked(path, LIMIT).split("\n"), 1) if line.strip()]
-    if not lines:
+    lines = files.lines(path, LIMIT, LINE)
+    if (line := next(lines, None)) is None:
         raise UserError(f"{path} is empty: expected recorded games, one JSON object a line.")
-    first = _parse(path, *lines[0])
+    first = _parse(path, *line)
     for kind in kinds:
         if isinstance(first, dict) and kind.key in first:
-            return kind, _checked(path, kind, lines)
+            return kind, _checked(path, kind, itertools.chain([line], lines))
     known = ", ".join(repr(kind.key) for kind in kinds)
     raise UserError(f"{path} is no recording of this game: its first line has none of {known}.")
 
 
 def count(path: str | Path) -> int:
     """The number of non-empty lines of a file; they are not parsed."""
-    return sum(1 for line in files.unpacked(path, LIMIT).split("\n") if line.strip())
+    return sum(1 for _ in files.lines(path, LIMIT, LINE))
 
 
 def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Record]:
@@ -147,7 +146,7 @@ def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Rec
     return kind, record
 
 
-def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[Record]:
+def _checked(path: Path, kind: Kind, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
     for number, line in lines:
         record = _parse(path, number, line)
         try:
@@ -195,9 +194,7 @@ def _all_fit(values: list[Any], shape: tuple | list) -> bool:
 
 
 def _parse(path: Path, number: int, line: str) -> Any:
-    if len(line) > LINE:
-        raise UserError(f"{path}, line {number}: it has more than {LINE >> 20} MB, no record does.")
     try:
-        return json.loads(line)
+        return files.json_value(line)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: not JSON ({error}).") from None

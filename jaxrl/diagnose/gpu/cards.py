@@ -8,10 +8,10 @@ a loop or a branch costs a wait. Real programs stay below the peaks, so rates ar
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from jaxrl.diagnose.gpu.hlo import Kernel, Loop
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest
 
 LAUNCH = 2.5e-6  # seconds of a kernel launched alone
@@ -112,7 +112,7 @@ def find_card(name: str) -> Card:
     if name in _FACTS:
         return _card(TARGET.format(**_FACTS[name]), _PEAKS[name])
     try:
-        return _card(Path(name).read_text(encoding="utf-8"), None)
+        return _card(files.contents(name).decode(), None)
     except OSError as error:
         raise UserError(f"there is no GPU or file {name!r}: {nearest(name, _FACTS)}") from error
     except (KeyError, UnicodeError) as error:

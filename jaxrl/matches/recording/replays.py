@@ -311,7 +311,7 @@ def is_replay(name: str) -> bool:
     path = Path(name)
     if name.endswith(SUFFIX) or not path.is_file():
         return name.endswith(SUFFIX)
-    with contextlib.suppress(OSError), path.open("rb") as file:
+    with contextlib.suppress(OSError), files.opened(path) as file:
         return file.read(2) == b"\x1f\x8b"
     return True  # reading it raises the error
 

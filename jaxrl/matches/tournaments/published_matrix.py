@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from statistics import NormalDist
@@ -79,7 +78,7 @@ def load_matrix(path: str | Path) -> PublishedMatrix:
       UserError: no such file, or it is something else.
     """
     try:
-        content = json.loads(files.contents(path))
+        content = files.read(path)
         names = [str(name) for name in content["names"]]
         percent = np.stack([np.array(content[key], np.float64) for key in ("win", "draw", "loss")], axis=-1)
         games = np.broadcast_to(np.array(content["games"], np.float64), (len(names), len(names)))
@@ -90,8 +89,6 @@ def load_matrix(path: str | Path) -> PublishedMatrix:
         if not (0 <= min(known, default=0) and max(known, default=0) <= 100 and (games >= 0).all() and rounding >= 0):
             raise ValueError("a percentage or a number of games is out of range")
         return PublishedMatrix(names, percent, games, rounding)
-    except OSError as error:
-        raise UserError(f"cannot read the reference {path}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UserError(
             f"{path} is not a matrix of results ({error}): it needs names, win, draw, loss, games."

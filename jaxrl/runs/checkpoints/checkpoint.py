@@ -45,6 +45,7 @@ from jaxrl.runs.checkpoints.record import unreadable_is_damaged as unreadable_is
 from jaxrl.runs.checkpoints.shares import write_share
 from jaxrl.runs.folder import next_command
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.files import numbered
 
 PyTree = Any
 
@@ -267,9 +268,7 @@ class CheckpointStore:
 
     def steps(self) -> list[int]:
         """The steps with a completely written checkpoint, oldest first."""
-        if not self.directory.is_dir():
-            return []
-        return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdecimal())
+        return numbered(self.directory)
 
     def record(self, step: int) -> dict[str, Any]:
         """The record of a checkpoint, without its arrays. Errors as of `read`."""

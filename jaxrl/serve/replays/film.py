@@ -27,6 +27,8 @@ def opened(path: Path) -> Playback:
     text = files.unpacked(path, LIMIT)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise UserError(f"{path.name} declares entities: no film of ours does.")
+    if text.count("<") > files.MOST:
+        raise UserError(f"{path.name} has more than {files.MOST:,} elements: no film of ours does.")
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:

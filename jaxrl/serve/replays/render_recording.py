@@ -30,6 +30,7 @@ from jaxrl_envs.shared.display.playback import LIMIT, Playback, of_states
 from jaxrl_envs.shared.errors import UserError
 
 SECONDS, MEMORY, DISK = 300, 12 << 30, 1 << 28  # of computing; bytes of data; bytes of one file that is written
+MOST = 1 << 22  # values of the first line of a file
 NICE = 2  # pages go first
 UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
 STORY = "This game has neither drawings nor words for its table: its story stands beside."
@@ -126,7 +127,7 @@ def _reader(path: Path) -> Any:
 def _first(path: Path) -> Mapping[str, Any]:
     """The JSON object of a file's first line, or {} if the line does not hold one."""
     try:
-        found = json.loads(files.unpacked(path, LIMIT).lstrip().partition("\n")[0])
+        found = files.json_value(files.unpacked(path, LIMIT).lstrip().partition("\n")[0], MOST)
     except (ValueError, RecursionError, UserError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -18,6 +18,7 @@ from jaxrl.serve.replays import annotation, state_store
 from jaxrl.serve.replays.library import LARGEST, RecordingLibrary
 from jaxrl.serve.replays.open_recording import Opening, OpenRecordings
 from jaxrl.serve.server import Server, bytes_of, page
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
@@ -63,11 +64,11 @@ class ReplayRoutes:
 
     async def open(self, request: Request) -> Response:
         """GET ?file=&game=: how far the opening of a game is; the first such request begins it."""
-        number = request.query_params.get("game", "0")
-        if not number.isdecimal() or int(number) >= MOST_GAMES:
+        number = files.number(request.query_params.get("game", "0"))
+        if number is None or number >= MOST_GAMES:
             raise UserError("game must be the number of a game in its file.")
         path = await self._server.work(self.library.find, request.query_params.get("file", ""))
-        found = self.recordings.open(path, int(number))
+        found = self.recordings.open(path, number)
         return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": _age(found)})
 
     async def part(self, request: Request) -> Response:

@@ -46,6 +46,7 @@ class Rows:
         self.read, self._stride, self.seeds = 0, 1, 0
         self.latest: dict[str, float | int | None] = {}
         self._file, self._at, self._rest = 0, 0, b""
+        self._broken = False  # a line is longer than any row: nothing after it is read
         self._columns: dict[str, array.array[float]] = {"update": array.array("d"), "steps": array.array("d")}
 
     @property
@@ -71,13 +72,15 @@ class Rows:
                 if stat.st_ino != self._file or stat.st_size < self._at:
                     self._begin()
                     self._file = stat.st_ino
+                if self._broken:
+                    return False
                 file.seek(self._at)
                 block = file.read(BLOCK)
         except OSError:
             return False
         self._at += len(block)
         *lines, self._rest = (self._rest + block).split(b"\n")
-        self._rest = self._rest if len(self._rest) <= LINE else b""
+        self._broken = max(map(len, [*lines, self._rest])) > LINE
         for row in map(_row, lines):
             if row is not None:
                 self._add(row)

@@ -5,8 +5,8 @@ Nothing is written, and nothing that files name is run.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
 import os
 import threading
 import time
@@ -15,17 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from jaxrl.config import presets
 from jaxrl.runs import presence, status
+from jaxrl.runs.directory import read_json_list
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.runs.follow import Rows
 from jaxrl_envs.shared import files
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import UserError, printable
 
 FRESH = 1.0  # seconds for which what was looked at counts as so
 MOST = 2_000  # runs that are listed
 FOLLOWED, CELLS = 64, 1 << 25  # runs whose rows are kept, and numbers in all of them; the newest in any case
-LIMIT = 1 << 24  # bytes of a file that is shown
 SEEN = ("config.yaml", "metrics.jsonl", "process.json", "evaluation.json", "best.json", "checkpoints", "imitation.json")
 MORE = ("best", "replays", "exploitability.json")
 LOGS = ("log.txt", "log.jsonl")
@@ -106,19 +108,27 @@ class RunWatcher:
 
     def details(self, run: Path) -> dict[str, Any]:
         """What seldom changes: "config" as text and as a tree, "checkpoints", "evaluations", "replays",
-        "exploitability"."""
+        "exploitability"; and "damaged", a sentence for each of them that cannot be told."""
         sign = tuple(_stat(run / name) for name in ("config.yaml", *SEEN[3:], *MORE))
         with self._lock:
             if self._details.get(run.name, (None,))[0] == sign:
                 return self._details[run.name][1]
-        found = {
-            "config": _text(run / "config.yaml"),
-            "tree": _config(run),
-            "checkpoints": checkpoints(run),
-            "evaluations": _records(run / "evaluation.json")[-EVALUATIONS:],
-            "exploitability": _records(run / "exploitability.json")[-EVALUATIONS:],
-            "replays": replays(run),
+        parts: dict[str, tuple[Callable[[], Any], Any]] = {  # and what stands for one that is damaged
+            "config": (lambda: _text(run / "config.yaml"), ""),
+            "tree": (lambda: presets.read(run / "config.yaml"), {}),
+            "checkpoints": (lambda: checkpoints(run), []),
+            "evaluations": (lambda: _records(run / "evaluation.json"), []),
+            "exploitability": (lambda: _records(run / "exploitability.json"), []),
+            "replays": (lambda: replays(run), []),
         }
+        found: dict[str, Any] = {"damaged": []}
+        for name, (look, otherwise) in parts.items():
+            try:
+                found[name] = look()
+                orjson.dumps(found[name], option=orjson.OPT_NON_STR_KEYS)
+            except Exception as error:  # the other parts are shown all the same
+                found[name] = otherwise
+                found["damaged"].append(printable(str(error)))
         with self._lock:
             self._details[run.name] = sign, found
         return found
@@ -147,9 +157,11 @@ def checkpoints(run: Path) -> list[dict[str, Any]]:
     found = []
     for store in ("checkpoints", "best"):
         for path in (run / store).glob("[0-9]*"):
-            if path.name.isascii() and path.name.isdigit() and len(path.name) < 19 and path.is_dir():
+            with contextlib.suppress(OSError):  # a newer one takes its place
+                if (update := files.number(path.name)) is None or not path.is_dir():
+                    continue
                 sizes = [each.stat().st_size for each in path.rglob("*") if each.is_file()]
-                entry = {"update": int(path.name), "best": store == "best", "bytes": sum(sizes)}
+                entry = {"update": update, "best": store == "best", "bytes": sum(sizes)}
                 found.append(entry | {"time": path.stat().st_mtime})
     return sorted(found, key=lambda entry: (entry["update"], entry["best"]))
 
@@ -158,6 +170,8 @@ def replays(run: Path) -> list[dict[str, Any]]:
     """The recorded games of its evaluations: "update" (a number, or final), "kind", and "path" below the run."""
     found = []
     for path in sorted((run / "replays").glob("*/*.replay")):
+        if not (path.parent.name + path.name).isprintable():  # no page could name it
+            continue
         update = path.parent.name.lstrip("0") or "0"
         kind = path.name.removesuffix(".replay").replace("_", " ")
         found.append({"update": update, "kind": kind, "path": f"replays/{path.parent.name}/{path.name}"})
@@ -165,13 +179,15 @@ def replays(run: Path) -> list[dict[str, Any]]:
 
 
 def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
-    """The status of a run as a mapping; a run that cannot be read does not hide the others."""
+    """The status of a run as a mapping that JSON can say; a run that cannot be read does not hide the others."""
     try:
-        found = look(run)
+        found = dataclasses.asdict(look(run))
+        orjson.dumps(found)
+        return found
     except Exception as error:  # of a game's own code, for instance: its configuration is checked by it
         LOG.exception("run %s", run)
-        found = status.Status(run.name, str(run), why=f"{type(error).__name__}: {error}")
-    return dataclasses.asdict(found)
+        why = printable(f"{type(error).__name__}: {error}")
+        return dataclasses.asdict(status.Status(run.name, printable(str(run)), why=why))
 
 
 def trainer_of(run: Path) -> int:
@@ -207,23 +223,11 @@ def _holds(pid: int, lock: Path) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        with files.opened(path) as file:
-            return file.read(LIMIT).decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _config(run: Path) -> Any:
-    try:
-        return json.loads(json.dumps(presets.read(run / "config.yaml"), default=str))
-    except (UserError, *status.UNSOUND):
-        return {}
+        return files.contents(path, files.BY_HAND).decode(errors="replace")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """Records from a JSON list, or `[]` if the file does not hold one."""
-    try:
-        found = json.loads(_text(path) or "[]", parse_constant=lambda name: None)
-    except (ValueError, RecursionError):
-        return []
-    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+    """The newest records of a JSON list, or `[]` without a file. Raises UserError: it is something else."""
+    return read_json_list(path)[-EVALUATIONS:]

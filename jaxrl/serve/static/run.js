@@ -32,7 +32,7 @@ function facts() {
     now.last_figures && fact("last figures", since(Date.parse(now.last_figures) / 1000)),
   ];
   at("facts").replaceChildren(...found.filter(Boolean));
-  at("why").replaceChildren(...marked(now.why || ""));
+  at("why").replaceChildren(...marked([now.why, ...(run.damaged || [])].filter(Boolean).join(" ")));
   at("stop").hidden = now.state !== "training";
 }
 
@@ -213,21 +213,21 @@ function build() {
         make("button", { click: () => at("sure").close() }, "Leave it"))));
 }
 
-function show() {
-  facts();
-  sections();
-  league();
-  jobs();
-  events();
+/** Draws parts of the page; one that cannot be drawn, of a damaged file for instance, takes no other with it. */
+function drawn(...parts) {
+  for (const part of parts) {
+    try { part(); } catch (error) { at("said").textContent = `${part.name} cannot be shown: ${error.message}`; }
+  }
 }
+
+const show = () => drawn(facts, sections, league, jobs, events);
 
 async function details() {
   const found = await ask(place);
   run = { ...run, ...found };
   document.title = `jaxrl: ${name}`;
   show();
-  checkpoints();
-  at("matches").replaceChildren(...evaluations(run.evaluations, run.exploitability));
+  drawn(checkpoints, function evaluated() { at("matches").replaceChildren(...evaluations(run.evaluations, run.exploitability)); });
   at("config").textContent = run.config;
   await refresh();
 }

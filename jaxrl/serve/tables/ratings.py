@@ -7,11 +7,11 @@ against each agent at the table that is on the scale.
 from __future__ import annotations
 
 import json
-import math
 import random
 import threading
 from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 STEP = 40.0  # the most that a game moves a rating
+FARTHEST = 10_000.0  # rating points from 0, beyond any that games lead to
 MOST = 10_000  # people and games that are remembered
 
 
@@ -33,8 +34,8 @@ class PeopleRatings:
         self._known: dict[str, float] = {}
         try:
             found = files.read(file)
-            self._known = {key: float(value) for key, value in found.items() if math.isfinite(value)}
-        except (UserError, ValueError, AttributeError, TypeError, OverflowError):
+            self._known = {key: float(value) for key, value in found.items() if _is_rating(value)}
+        except (UserError, AttributeError):
             pass  # no game has been finished yet, or the file is damaged: ratings start again
 
     def of(self, person: str, game: str) -> float:
@@ -71,6 +72,10 @@ class PeopleRatings:
             while len(self._known) > MOST:
                 del self._known[next(iter(self._known))]
             files.write(self._file, json.dumps(self._known).encode())
+
+
+def _is_rating(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= FARTHEST
 
 
 def agent_ratings(game: str) -> dict[str, float]:

@@ -6,9 +6,11 @@ import dataclasses
 import math
 import re
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from jaxrl.config import trust
 from jaxrl.players.spec import parse
 from jaxrl.serve.player_catalog import PERSON, player_name
 from jaxrl.serve.tables.game import GameRecord
@@ -83,14 +85,19 @@ def new_id() -> str:
     return secrets.token_hex(ID)
 
 
-def read_table(path: Path) -> TableRecord:
+def read_table(path: Path, allow: Collection[str] = ()) -> TableRecord:
     """Reads a table's file.
 
+    Args:
+      path: of the file.
+      allow: games and modules that it may name, see `jaxrl.config.trust`.
+
     Raises:
-      UserError: it is no regular file, is damaged, or says what no table of a server says.
+      UserError: it is no regular file, is damaged, names code that is not allowed, or says what no table of a server
+        says.
     """
     try:
-        found = files.parse(_text(path), path.name, json_text=True)
+        found = files.parse(files.contents(path, follow=False).decode(), path.name, json_text=True)
         golden.fit(found, _SHAPE)
         golden.require(found.keys() == _SHAPE.keys(), "it has other entries than a table")
         game = found["record"]
@@ -99,19 +106,13 @@ def read_table(path: Path) -> TableRecord:
         kept = TableRecord(**{**found, "record": GameRecord(**game)})
         golden.require(kept.id == path.name.removesuffix(SUFFIX), "its id is not the name of the file")
         _check(kept)
+        trust.check_game(kept.record.game, path.name, allow)
         return kept
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
     except (ValueError, TypeError, KeyError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise UserError(f"{path.name} is no table: {what}.") from None
-
-
-def _text(path: Path) -> str:
-    with files.opened(path, follow=False) as file:
-        data = file.read(files.LIMIT + 1)
-    golden.require(len(data) <= files.LIMIT, f"it has more than {files.LIMIT >> 20} MB")
-    return data.decode()
 
 
 def _is_finite(value: Any, depth: int = 0) -> bool:

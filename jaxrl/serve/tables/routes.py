@@ -82,7 +82,7 @@ class TableRoutes:
             self._ratings = PeopleRatings(self._folder / "ratings.json")
             for path in sorted(self._folder.glob(f"*{SUFFIX}")):
                 try:
-                    kept = read_table(path)
+                    kept = read_table(path, [*self._server.settings.allow, *self._server.settings.games])
                     self._used[kept.id] = path.stat().st_mtime
                 except (UserError, OSError) as error:  # the file stays as it is
                     self._bad[path.name] = printable(str(error))
@@ -149,7 +149,13 @@ class TableRoutes:
         """GET: all tables, newest first, with public facts only, and the files that are no tables."""
         found = sorted(self._kept.values(), key=lambda kept: -kept.made)
         bad = [{"id": printable(name), "bad": why} for name, why in list(self._bad.items())[:BAD]]
-        return JSONResponse([self._public(kept) for kept in found] + bad)
+        return JSONResponse([self._listed(kept) for kept in found] + bad)
+
+    def _listed(self, kept: TableRecord) -> dict[str, Any]:
+        try:
+            return self._public(kept)
+        except UserError as error:  # e.g. the library of its game is not installed; others are listed all the same
+            return {"id": kept.id, "bad": printable(str(error))}
 
     def _public(self, kept: TableRecord) -> dict[str, Any]:
         live = self._live.get(kept.id)

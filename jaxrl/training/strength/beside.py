@@ -15,7 +15,6 @@ later ones itself.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import shutil
@@ -40,6 +39,7 @@ from jaxrl.runs.presence import how_ended
 from jaxrl.training.stages.stage_setup import make_evaluation, policies
 from jaxrl.training.strength.evaluation import Evaluated
 from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 
 FOLDER, STATES = "beside", "states"
 ALL = 1 << 30  # checkpoints to keep: we remove them
@@ -99,8 +99,8 @@ class Evaluator:
 
     def found(self, update: int) -> Evaluated | None:
         """What the evaluation after `update` updates has found; None before it is made."""
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            record = json.loads(files.contents(self._folder / f"{update}.json"))
+        with contextlib.suppress(UserError, ValueError, LookupError, TypeError):
+            record = files.read(self._folder / f"{update}.json")
             return Evaluated(dict(record["row"]), float(record["score"]), str(record["text"]), {}, 0)
         return None
 
@@ -198,8 +198,8 @@ def _listen(orders: queue.SimpleQueue[int]) -> None:
 
 def _best(run: RunDirectory) -> tuple[int, float] | None:
     """The update and the score of the best evaluation so far."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        record = json.loads(files.contents(run.best_file))
+    with contextlib.suppress(UserError, ValueError, LookupError, TypeError):
+        record = files.read(run.best_file)
         return int(record["update"]), float(record["score"])
     return None
 

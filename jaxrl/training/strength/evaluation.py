@@ -23,6 +23,7 @@ from jaxrl.runs import distributed, metric_log
 from jaxrl.runs.directory import RunDirectory, TrainedRun, append_json
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import files
 
 
 class Evaluated(NamedTuple):
@@ -91,7 +92,7 @@ class TrainingEvaluation:
         replays = self._recorder(highlights(found.tables), players, f"the evaluation after {update} updates")
         with _if_possible(folder):
             write_replays(folder / f"{update:08d}", replays)
-            numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+            numbers = files.numbered(folder)
             past = [
                 number for number in numbers if number <= update
             ]  # later ones belong to a continuation that was discarded

@@ -14,7 +14,7 @@ from jaxrl_envs.car_soccer.display.render import TEAMS, describe
 from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.settings import HITBOXES
 from jaxrl_envs.contract.env import State
-from jaxrl_envs.shared.display.playback import LIMIT, Playback, PlaybackMoment
+from jaxrl_envs.shared.display.playback import Playback, PlaybackMoment
 from jaxrl_envs.shared.errors import UserError
 
 SMOOTH = 20  # key frames a second of an episode that was recorded more seldom
@@ -28,12 +28,12 @@ def fits(name: str, first: Mapping[str, Any]) -> bool:
 
 def games(path: Path) -> list[str]:
     """Titles of the episodes in a file: their names."""
-    return list(golden.unchecked(path, LIMIT))
+    return list(golden.unchecked(path))
 
 
 def play(path: Path, number: int) -> Playback:
     """One of them, as it was recorded: nothing is computed."""
-    episodes = list(golden.unchecked(path, LIMIT).items())
+    episodes = list(golden.unchecked(path).items())
     if number >= len(episodes):
         raise UserError(f"{path.name} has no episode {number}.")
     name, record = episodes[number]

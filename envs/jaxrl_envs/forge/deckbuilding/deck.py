@@ -14,6 +14,7 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest
 
 SUFFIX = ".dck"
+LIMIT = 1 << 20  # bytes of a file
 _LINE = re.compile(r"(?:(\d{1,3})[xX]?\s+)?([^|;]+?)\s*\+?\s*(?:[|;].*)?")
 
 
@@ -38,7 +39,7 @@ def read_deck(path: Path) -> Deck:
       UserError: it cannot be read.
     """
     try:
-        text = files.contents(path).decode("utf-8-sig", errors="replace")
+        text = files.contents(path, LIMIT).decode("utf-8-sig", errors="replace")
     except OSError as error:
         raise UserError(f"the deck {path} cannot be read: {error.strerror or error}.") from None
     section, cards, commanders = "", dict[str, int](), list[str]()

@@ -292,7 +292,7 @@ def _meta(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
         raise UserError(f"{path}, line {number}: {what} (expected {HEADER!r}).")
     try:
         meta = json.loads(text[len(HEADER) :])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: {error}.") from None
     if not isinstance(meta, dict):
         raise UserError(f"{path}, line {number}: what is known about the game must be a JSON object.")
@@ -330,7 +330,7 @@ def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
             except EOFError:
                 LOG.warning("%s breaks off: no checksum covers its last games.", path)
                 return
-            except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, MemoryError) as error:  # xz: a vast dictionary
                 what = f"is damaged within its first {size + BLOCK:,} bytes" if size else "is neither gzip nor xz"
                 raise UserError(f"cannot read {path}: it {what} ({error}).") from None
             if not block:
