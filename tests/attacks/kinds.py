@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orjson
 import yaml
@@ -193,14 +194,14 @@ def _replays(folder: Path) -> Kind:
     return _one(folder, "file.replay", [replay(0), replay(1)], read, most=replays.LIMIT, exact=True)
 
 
-def _recorded(name: str, kinds: Any) -> Callable[[Path], Kind]:
+def _recorded(name: str, kinds: Any, most: int = 1 << 24) -> Callable[[Path], Kind]:
     """Recorded games of a game, the first two of a file."""
 
     def make(folder: Path) -> Kind:
         lines = gzip.decompress((GOLDEN / name).read_bytes()).splitlines(keepends=True)[:2]
         files = [gzip.compress(b"".join(part), mtime=0) for part in (lines, lines[:1], lines[1:])]
         read: Callable[[Path], Any] = lambda path: (golden.count(path), list(golden.read(path, kinds)[1]))  # noqa: E731
-        return _one(folder, "file.jsonl.gz", files, read, most=golden.LIMIT, exact=True)
+        return _one(folder, "file.jsonl.gz", files, read, most=most, exact=True)
 
     return make
 
@@ -212,6 +213,13 @@ def episodes() -> dict[str, Any]:
     for record in tree.values():
         record |= {key: record[key][:5] for key in ("ticks", "states", "controls_rle")} | {"T": 5}
     return tree
+
+
+def still(settings: Any, geometry: Any, arenas: Any, pressed: Any) -> car_soccer.Poses:
+    """Moves nothing, in the place of our physics."""
+    lanes, ticks, cars = pressed.shape[:3]
+    shapes = ((), (cars,), (cars, 3))
+    return car_soccer.Poses(*(jnp.zeros((lanes, ticks, *shape, 3)) for shape in shapes))
 
 
 def _episodes(folder: Path) -> Kind:
@@ -421,7 +429,7 @@ KINDS: dict[str, Callable[[Path], Kind]] = {
     ),
     "policies": _policies,
     "replays": _replays,
-    "games of Skull King": _recorded("skull_king/games.jsonl.gz", skull_king.KINDS),
+    "games of Skull King": _recorded("skull_king/games.jsonl.gz", skull_king.KINDS, golden.LIMIT),
     "choices of Beasty Bar": _recorded("beasty_bar/bot_choices.jsonl.gz", beasty_bar.KINDS),
     "battles": _recorded("battle/battles.jsonl.gz", battle.KINDS),
     "episodes of car soccer": _episodes,

@@ -34,7 +34,7 @@ from jaxrl import cli
 from jaxrl.runs.checkpoints.checkpoint import Damaged
 from jaxrl_envs.car_soccer import golden as car_soccer
 from jaxrl_envs.shared.errors import UserError
-from tests.attacks.kinds import KINDS, Kind, codec_of
+from tests.attacks.kinds import KINDS, Kind, codec_of, still
 from tests.support.damaging import changed, changed_to, damaged, soon
 from tests.support.hostile_checkpoints import zeros
 from tests.support.watching import bounded_memory, nothing_elsewhere
@@ -43,6 +43,7 @@ pytest.importorskip("starlette", reason="the extra web is not installed")
 
 MEMORY = 1 << 30  # bytes that one reading may take
 SECONDS = 20.0  # of computing
+KEPT = Path(".kept")  # what lay in the place of what is tried
 LONG = dict.fromkeys(("runs", "checkpoints"), pytest.mark.thorough)  # kinds of many files
 Change = tuple[str, bytes | Callable[[Path], object]]  # in words, and the new content, or what makes something else
 
@@ -75,6 +76,7 @@ def of_places(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change
     yield "a pipe", os.mkfifo
     yield "a folder", Path.mkdir
     yield "a device", lambda path: path.symlink_to("/dev/zero")
+    yield "a link to the same", lambda path: path.symlink_to(KEPT.absolute())
     yield "a link to itself", lambda path: path.symlink_to(path)
     yield "a link to another's", lambda path: path.symlink_to("/proc/1/environ" if os.getuid() else "/dev/tty")
     yield "a socket", _socket
@@ -104,7 +106,8 @@ def _bombs(kind: Kind, name: str, data: bytes, most: int) -> Iterator[Change]:
         for what, (begin, unit, end) in TEXTS.items():
             text = begin + unit * (most // len(unit) - 8) + end
             yield what, codec.pack(text)
-            yield f"packed {what}", gzip.compress(text, 1)
+            if not name.endswith((".gz", ".replay")):
+                yield f"packed {what}", gzip.compress(text, 1)
     if codec.parse and codec.pack:
         for what, value in _values(codec.marker, min(most, 1 << 23)).items():
             tree = changed_to("@@", random.Random(what), codec.parse(data))
@@ -163,6 +166,8 @@ def _values(marker: bytes, size: int) -> dict[str, bytes]:
         "long text": b'"' + b"x" * size + b'"',
         "digits": b"9" * 100_000,
         "a great number": b"1e999",
+        "a large number": b"1e308",
+        "a small number": b"-1e308",
         "an exponent": b"1e" + b"9" * 1000,
         "not a number": b"NaN",
         "half a character": b'"\\ud800"',
@@ -235,20 +240,13 @@ def kind(request, made, tmp_path_factory, monkeypatch, tmp_path) -> Kind:
         folder = tmp_path_factory.mktemp("kind")
         made[name] = KINDS[name](folder), folder
     found, folder = made[name]
-    monkeypatch.setattr(car_soccer, "play", _still)  # compiling the physics is not what is tried
+    monkeypatch.setattr(car_soccer, "play", still)  # compiling the physics is not what is tried
     shutil.copytree(folder, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(tempfile, "tempdir", str(Path.cwd()))
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path.cwd())])  # so that it could be imported
     Path("mark.py").write_text("open('called', 'w')")
     return found
-
-
-def _still(settings: Any, geometry: Any, arenas: Any, pressed: Any) -> car_soccer.Poses:
-    """Nothing moves."""
-    lanes, ticks, cars = pressed.shape[:3]
-    shapes = ((), (cars,), (cars, 3))
-    return car_soccer.Poses(*(jnp.zeros((lanes, ticks, *shape, 3)) for shape in shapes))
 
 
 def attempt(kind: Kind, caplog: pytest.LogCaptureFixture) -> tuple[str, int]:
@@ -278,13 +276,13 @@ def test_files(kind, damage, tries, request, caplog):
     caplog.set_level(logging.WARNING)
     whole, _ = attempt(kind, caplog)
     assert whole != "a sentence"
-    counts, largest, kept = Counter[str](), (0, ""), Path(".kept")
+    counts, largest = Counter[str](), (0, "")
     names = [*kind.names, *(kind.places if damage == "places" else ())]
     for name in names:
         path = Path(name)
         data = path.read_bytes() if path.is_file() else b""
         if there := path.exists():
-            path.rename(kept)
+            path.rename(KEPT)
         for what, change in DAMAGES[damage](kind, name, data, -(-tries // len(kind.names))):
             path.write_bytes(change) if isinstance(change, bytes) else change(path)
             found, peak = attempt(kind, caplog)
@@ -293,7 +291,7 @@ def test_files(kind, damage, tries, request, caplog):
             assert damage == "values" or not kind.exact or found in (whole, "a sentence"), (name, what)
             largest = max(largest, (peak, f"{what} in {name}"))
         if there:
-            kept.rename(path)
+            KEPT.rename(path)
     print(f"{request.node.callspec.id}: {dict(counts)}, at most {largest[0] >> 20} MB ({largest[1]})")
 
 

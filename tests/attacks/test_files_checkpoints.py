@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import zipfile
@@ -193,24 +192,6 @@ def test_what_orbax_would_read_of_a_file_is_not_asked(store):
         metadata.write_text(change)
         reseal(place)
         assert same_arrays(store.read(2), before)
-
-
-@pytest.mark.parametrize(
-    "name", ["state", "state/d", "state/manifest.ocdbt", "state/new", "record.json", "share-0.npz"]
-)
-@pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_links_and_pipes_are_refused(store, tmp_path, name, kind):
-    """What they lead to is the very same."""
-    with_share(store)
-    path, kept = store.directory / "2" / name, tmp_path / "kept"
-    if path.exists():
-        path.rename(kept)
-    if kind == "link":
-        kept.touch()
-        path.symlink_to(kept)
-    else:
-        os.mkfifo(path)
-    refused(store)
 
 
 def test_a_link_in_a_new_checkpoint_does_not_lead_a_save_elsewhere(store, tmp_path):

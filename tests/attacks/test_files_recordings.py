@@ -10,7 +10,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import jax.numpy as jnp
 import pytest
 
 from jaxrl import cli
@@ -20,30 +19,20 @@ from jaxrl_envs.car_soccer import golden as car_soccer
 from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import golden as skull_king
+from tests.attacks import kinds
 from tests.support.damaging import changed
 from tests.support.paths import GOLDEN
 
 
 @pytest.fixture(scope="module")
 def episodes() -> dict[str, dict]:
-    """Three short recorded episodes: a car in the air, a ball at a ramp, two cars that meet."""
-    found = json.loads(gzip.decompress((GOLDEN / "car_soccer" / "trajectories.json.gz").read_bytes()))
-    short = {name: found[name] for name in ("air_none", "ball_side_ramp", "car_bump")}
-    for record in short.values():
-        record |= {key: record[key][:5] for key in ("ticks", "states", "controls_rle")} | {"T": 5}
-    return short
+    return kinds.episodes()
 
 
 @pytest.fixture(autouse=True)
 def still(monkeypatch, tmp_path):
     """Nothing moves in our physics, so that nothing is compiled."""
-
-    def play(settings, geometry, arenas, pressed):
-        lanes, ticks, cars = pressed.shape[:3]
-        shapes = ((), (cars,), (cars, 3))
-        return car_soccer.Poses(*(jnp.zeros((lanes, ticks, *shape, 3)) for shape in shapes))
-
-    monkeypatch.setattr(car_soccer, "play", play)
+    monkeypatch.setattr(car_soccer, "play", kinds.still)
     monkeypatch.chdir(tmp_path)
 
 

@@ -141,34 +141,8 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_files_that_are_no_policies(tmp_path):
-    run = load_run(a_run(tmp_path).path)
-    path = tmp_path / "agent.jaxrl"
-    save_policy(path, run)
-    good = path.read_bytes()
-    for data, message in (
-        (b"something", "not a policy file"),
-        (good[:-3], "damaged"),
-        (good[:200] + bytes([good[200] ^ 1]) + good[201:], "damaged"),
-    ):
-        path.write_bytes(data)
-        with pytest.raises(UserError, match=message):
-            load_policy(path)
-    with pytest.raises(UserError, match="cannot read"):
-        load_policy(tmp_path / "missing")
-
-
 MALFORMED = {
-    "nothing": lambda good: b"",
-    "more": lambda good: serialization.msgpack_serialize(good) + b"x",
-    "junk": lambda good: b"\xc1\xff",
-    "nested": lambda good: b"\x91" * 5000,
     "no array": lambda good: msgpack.packb(msgpack.ExtType(1, msgpack.packb(((3,), "object", b"x" * 24)))),
-    "a list": lambda good: [good],
-    "no params": lambda good: {key: value for key, value in good.items() if key != "params"},
-    "a name in bytes": lambda good: good | {"name": b"x"},
-    "a version of arrays": lambda good: good | {"env_version": np.zeros(3)},
-    "no configuration": lambda good: good | {"config": 7},
     "no network": lambda good: good | {"params": {}},
     "another network": lambda good: good | {"params": jax.tree.map(lambda leaf: leaf[:2], good["params"])},
     "another precision": lambda good: good | {"params": jax.tree.map(np.float16, good["params"])},

@@ -7,27 +7,17 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jax._src.compilation_cache import compress_executable
 
 from jaxrl.config import Config
-from jaxrl.diagnose import machine_report
-from jaxrl.matches.tournaments.published_matrix import load_matrix
-from jaxrl.players.export import load_policy
 from jaxrl.runs import directory
 from jaxrl.runs.checkpoints.checkpoint import take
 from jaxrl.runs.config import RunConfig
 from jaxrl.runs.directory import RunDirectory, begun_run
-from jaxrl_envs.car_soccer import golden as car_soccer_golden
-from jaxrl_envs.car_soccer import setters
-from jaxrl_envs.car_soccer.field import Teams
-from jaxrl_envs.car_soccer.physics.field import mesh
-from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.shared import files, golden
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.runs.test_checkpoint import STAMP, a_state
 
@@ -101,29 +91,6 @@ def test_a_lock_that_another_process_inspects_is_waited_for(tmp_path):
     looked.wait()
     run.lock().close()
     thread.join()
-
-
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_what_is_no_plain_file_is_not_waited_for(tmp_path, kind):
-    """Wherever a user names a file."""
-    path = tmp_path / "a.cmf"
-    no_file(path, kind, Path("/dev/zero"))
-    readers: list[Callable[[Any], Any]] = [
-        files.read,
-        lambda path: golden.read(path, []),
-        lambda path: list(recording.read(path)),
-        car_soccer_golden.read,
-        lambda path: setters.load_states(path, Teams((1, 1))),
-        lambda path: mesh.read_folder(path.parent),
-        load_policy,
-        load_matrix,
-        machine_report.load_report,
-        directory.read_json_list,
-    ]
-    for reader in readers:
-        with pytest.raises(UserError, match=r"plain file|directory") as error:
-            reader(path)
-        assert "\n" not in str(error.value)
 
 
 def test_entries_of_the_compilation_cache_that_are_cut_short_are_removed(tmp_path):

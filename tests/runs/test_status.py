@@ -240,14 +240,6 @@ def test_one_strange_run_leaves_the_table_whole(copied, capsys):
             assert "config.yaml cannot be read" in odd and "finished" in odd
 
 
-def test_a_record_that_is_a_pipe_is_not_waited_for(copied):
-    place = copied / "checkpoints" / "8"
-    (place / "record.json").unlink()
-    (place / "meta").mkdir()
-    os.mkfifo(place / "meta" / "metadata")
-    assert status.whole(copied).checkpoint["damaged"] == [8]
-
-
 def test_a_strangers_run_runs_nothing_and_reads_nothing_odd(copied, capsys):
     Path("theirs.py").write_text("open('executed', 'w')")
     (copied / "config.yaml").write_text("env: {id: 'theirs:Game'}\ncallbacks: ['theirs:Callback']\n")

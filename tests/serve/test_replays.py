@@ -130,26 +130,6 @@ def test_a_file_of_a_stranger_runs_nothing(replay, tmp_path, monkeypatch):
     assert not (tmp_path / "done").exists()
 
 
-@pytest.mark.parametrize("name", [*FILES, "skull_king/games.jsonl.gz"])
-def test_damaged_files_end_with_a_sentence(name, tmp_path):
-    """Cut short, or one byte changed: it is shown, or refused; whatever it raises is told by `unroll.main`."""
-    raw = (GOLDEN / name).read_bytes()
-    text = gzip.decompress(raw)[:200_000]
-    generator = np.random.default_rng(7)
-    path = tmp_path / Path(name).name
-    broken = [raw[: len(raw) // 2], b"", raw[:20], gzip.compress(b"[1, 2]\n"), gzip.compress(b'{"n": 1}\n')]
-    for _ in range(4):
-        spot = int(generator.integers(len(text)))
-        broken.append(gzip.compress(text[:spot] + b"7" + text[spot + 1 :], 1))
-    for data in broken:
-        path.write_bytes(data)
-        try:
-            shown = 0 if name.startswith("skull_king") else opened(path).frames  # that one takes long to compile
-        except (UserError, *render_recording.UNSOUND):
-            continue
-        assert shown > 0 or name.startswith("skull_king")
-
-
 # ---- films ----------------------------------------------------------------------------------------------------------
 
 

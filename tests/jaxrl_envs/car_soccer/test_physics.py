@@ -88,7 +88,7 @@ def test_what_is_no_number_disagrees(monkeypatch, suite):
 @pytest.mark.parametrize(
     "content, words",
     [
-        (b"{", "damaged"),
+        (b"{", "not valid JSON"),
         (b"[]", "no episodes"),
         (b'{"a": {}}', "'meta' is missing"),
         (gzip.compress(b"{}", mtime=0)[:-4], "damaged"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import os
 import subprocess
 import sys
@@ -208,31 +207,6 @@ def test_what_is_known_from_the_lines():
     game = made_up(("a", "b"), 7)
     assert recording.meta_of(game.lines, "1.0") == game.meta
     assert recording.meta_of([b"> NEWGAME /x/a.dck b -o -q -s 3"])["seed"] == 3
-
-
-BEGIN = f"{recording.HEADER}{{}}\n".encode()
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-@pytest.mark.parametrize(
-    ("bomb", "message"),
-    [
-        (b"< " + bytes(8 << 20), "a line has more than|times its size"),
-        (b"< PONG\n" * (1 << 20), "more than 400 times its size"),
-    ],
-)
-def test_a_small_file_does_not_take_the_memory(tmp_path, monkeypatch, pack, bomb, message):
-    monkeypatch.setattr(recording, "SMALL", 1 << 18)
-    monkeypatch.setattr(recording, "LINE", 1 << 20)
-    monkeypatch.setattr(recording, "BLOCK", 1 << 18)
-    file = tmp_path / "bomb.forge.gz"
-    file.write_bytes(pack(BEGIN + bomb))
-    blocks = []
-    unpacked = recording._unpacked
-    monkeypatch.setattr(recording, "_unpacked", lambda *of: (blocks.append(len(b)) or b for b in unpacked(*of)))
-    with pytest.raises(UserError, match=message):
-        read_all([file])
-    assert sum(blocks) < 7 << 20  # noticed while it is unpacked
 
 
 def test_a_game_has_a_bound(tmp_path, monkeypatch):
