@@ -1,8 +1,9 @@
-"""`python -m scripts.car_soccer_recordings [FILE]`: records tests/golden/car_soccer/own.json.gz in RocketSim again.
+"""`python -m scripts.car_soccer_recordings [FOLDER]`: records `FILES` of tests/golden/car_soccer in RocketSim again.
 
-Needs RocketSim (pip install 'jaxrl[rlgym]'), which reads our own arena. Two kinds of episodes, in the format of
-jaxrl_envs/car_soccer/golden.py: 64 of each suite with random controls, and one scenario for each place to start from.
-The same version of RocketSim records the same file on the same processor, byte by byte.
+Needs RocketSim (pip install 'jaxrl[rlgym]'), which reads our own arena. Three kinds of episodes, in the format of
+jaxrl_envs/car_soccer/golden.py: 64 of each suite with random controls, one scenario for each place to start from, and
+one for each way in which two cars meet. The same version of RocketSim records the same files on the same processor,
+byte by byte.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy as np
 from jaxrl import cli
 from jaxrl_envs.car_soccer.actions import TABLE
 from jaxrl_envs.car_soccer.golden import FLAGS
+from jaxrl_envs.car_soccer.physics.constants import RESPAWN_X
 from jaxrl_envs.car_soccer.physics.field import mesh
 from jaxrl_envs.car_soccer.simulators import rocketsim
 
-FILE = Path(__file__).resolve().parent.parent / "tests" / "golden" / "car_soccer" / "own.json.gz"
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "golden" / "car_soccer"
 EPISODES = 64
 TEAMS = {"play1": (0, 1), "play2": (0, 0, 1, 1), "play3": (0, 0, 0, 1, 1, 1)}
 HELD = 8  # ticks, for which an action is held
@@ -194,7 +196,7 @@ def _short(values: Sequence[float], whole: bool, digits: int = 3) -> list[float]
 def record(
     module: ModuleType, meta: dict[str, Any], start: Start, length: int, seed: Sequence[int], every: int = EVERY
 ) -> dict[str, Any]:
-    """One episode of `length` ticks; the controls are drawn from the seed, or `meta["controls"]` for all of it."""
+    """One episode of `length` ticks; controls are drawn from the seed, or rows for all of it (`meta["controls"]`)."""
     rng = np.random.default_rng(seed)
     fixed = meta.pop("controls", None)
     recorder = Recorder(module, meta["teams"], start)
@@ -202,7 +204,7 @@ def record(
     pressed: list[list[Any]] = []
     for tick in range(length):
         if tick % HELD == 0:
-            rows = controls(rng, recorder) if fixed is None else np.array([fixed], float)
+            rows = controls(rng, recorder) if fixed is None else np.array(fixed, float)
             if pressed and pressed[-1][1] == rows.tolist():
                 pressed[-1][0] += HELD
             else:
@@ -245,7 +247,7 @@ def episodes(every: int = EVERY, count: int = EPISODES) -> dict[str, dict[str, A
         row, flat = SCENARIOS[name]
         meta: dict[str, Any] = {
             "teams": (0,),
-            "controls": row,
+            "controls": (row,),
             "flat_until_tick": flat,
             "touches_mesh": flat == 0,
             "ties": False,
@@ -255,13 +257,75 @@ def episodes(every: int = EVERY, count: int = EPISODES) -> dict[str, dict[str, A
     return found
 
 
+# ---- two cars that meet ---------------------------------------------------------------------------------------------
+
+RESTS, DRIVES, TURNS = (0,) * 8, (1, 0, 0, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0, 0, 0)
+BOOSTS, JUMPS = (1, 0, 0, 0, 0, 0, 1, 0), (1, 0, 0, 0, 0, 1, 0, 0)
+
+
+class Encounter(NamedTuple):
+    """A car that looks along +y, and another one ahead of it; degrees, uu, uu/s."""
+
+    away: float = 250
+    aside: float = 10  # of the other one
+    turn: float = 0  # of the other one, from +x
+    nose: float = 91
+    speeds: tuple[float, float] = (2290, 0)
+    heights: tuple[float, float] = (REST, REST)
+    controls: tuple[Sequence[int], Sequence[int]] = (BOOSTS, RESTS)
+    teams: tuple[int, int] = (0, 1)
+    length: int = 120
+
+    def start(self) -> Start:
+        """The cars, and a ball far away."""
+        cars = []
+        for x, y, yaw, speed, z in zip(
+            (0, self.aside), (-self.away, 0), np.radians((self.nose, self.turn)), self.speeds, self.heights, strict=True
+        ):
+            forward = np.array([np.cos(yaw), np.sin(yaw), 0])
+            cars.append(Car(np.array([x, y, z]), forward, np.array([0, 0, 1.0]), forward * speed, z == REST, 100))
+        return Start(np.array([[3000, -4000, 93.15], [0, 0, 0], [0, 0, 0]]), cars)
+
+
+ENCOUNTERS = {  # not head on without any angle: two faces are then as deep as each other, and a last bit decides
+    "side_square": Encounter(nose=90),
+    "behind_square": Encounter(nose=90, turn=90, aside=25),
+    "side": Encounter(turn=12, aside=20),
+    "behind": Encounter(turn=80, speeds=(2290, 700), controls=(BOOSTS, DRIVES)),
+    "head_on": Encounter(turn=-75, aside=-15, speeds=(2290, 300), controls=(BOOSTS, DRIVES)),
+    "both_supersonic": Encounter(away=450, turn=-85, speeds=(2290, 2290), controls=(BOOSTS, BOOSTS)),
+    "in_the_air": Encounter(turn=-100, aside=12, heights=(590, 600)),
+    "respawn": Encounter(turn=12, aside=20, away=300, controls=(TURNS, JUMPS), length=440),
+    "slow": Encounter(nose=90, speeds=(1400, 0), controls=(DRIVES, RESTS)),
+    "mates": Encounter(turn=12, aside=20, teams=(0, 0)),
+}
+
+
+def encounters() -> dict[str, dict[str, Any]]:
+    """All encounters by name."""
+    module, found = rocketsim.started(), {}
+    for name, given in ENCOUNTERS.items():
+        meta = {"teams": given.teams, "flat_until_tick": given.length, "touches_mesh": False, "ties": False}
+        while True:
+            episode = record(module, meta | {"controls": given.controls}, given.start(), given.length, (0,), 10)
+            # RocketSim lets the clock choose one of four places to come back to
+            if name != "respawn" or round(episode["states"][-1]["cars"][1]["pos"][0]) == RESPAWN_X[0]:
+                break
+        found[f"meets_{name}"] = episode
+    return found
+
+
+FILES = {"own.json.gz": episodes, "encounters.json.gz": encounters}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the file."""
+    """Writes the files."""
     words = sys.argv[1:] if argv is None else list(argv)
-    path = Path(words[0]) if words else FILE
-    data = json.dumps(episodes(), separators=(",", ":")).encode()
-    path.write_bytes(gzip.compress(data, 9, mtime=0))
-    print(f"{path}: {len(data):,} bytes, packed {path.stat().st_size:,}")
+    for name, recorded in FILES.items():
+        path = (Path(words[0]) if words else FOLDER) / name
+        data = json.dumps(recorded(), separators=(",", ":")).encode()
+        path.write_bytes(gzip.compress(data, 9, mtime=0))
+        print(f"{path}: {len(data):,} bytes, packed {path.stat().st_size:,}")
     return 0
 
 

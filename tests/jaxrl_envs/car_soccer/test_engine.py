@@ -9,10 +9,12 @@ import jax
 import numpy as np
 import pytest
 
+from jaxrl_envs.car_soccer import golden
 from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
+from scripts.car_soccer_recordings import FOLDER
 from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
 from tests.support.car_soccer_states import crowds, engine, played, random_controls, to_referee, vector
 
@@ -88,6 +90,23 @@ def check(found: np.ndarray, share: float) -> None:
 
 def test_engine_equals_referee() -> None:
     check(differences((0, 1), LANES, 4, seed=1), 0.95)
+
+
+def test_two_cars_that_meet() -> None:
+    """As recorded, one encounter after the other in the lanes; but head on, where a wheel passes above the wreck."""
+    settings = PhysicsSettings(teams=(0, 1))
+    recorded = golden.read(FOLDER / "encounters.json.gz")
+    records = [each for name, each in recorded.items() if each["meta"]["teams"] == [0, 1] and name != "meets_head_on"]
+    lanes = [records[lane % len(records)] for lane in range(LANES)]
+    arenas = jax.tree.map(lambda *leaves: np.stack(leaves), *(golden.start(settings, each) for each in lanes))
+    pressed = np.stack([golden.controls(each, 2, 440) for each in lanes])
+    for tick in range(440):
+        arenas = engine(settings, 1)(arenas, pressed[:, tick])
+        for lane, record in enumerate(records):
+            if tick + 1 in record["ticks"]:
+                state = record["states"][record["ticks"].index(tick + 1)]
+                right = np.array([car["pos"] for car in state["cars"]])
+                assert abs(np.asarray(arenas.cars.position.array[lane]) - right).max() < 0.05, (lane, tick)
 
 
 @pytest.mark.slow

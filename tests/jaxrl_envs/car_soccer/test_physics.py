@@ -45,7 +45,7 @@ def test_one_car_agrees():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["trajectories", "random", "own"])
+@pytest.mark.parametrize("name", ["trajectories", "random", "own", "encounters"])
 def test_all_agree(name):
     report = golden.verify(FOLDER / f"{name}.json.gz")
     print(report)

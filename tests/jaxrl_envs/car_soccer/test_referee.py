@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 
+from scripts.car_soccer_recordings import ENCOUNTERS
 from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
 from tests.jaxrl_envs.car_soccer.referee.car_soccer_car import Car
 from tests.support.car_soccer_states import referee_mesh
@@ -82,6 +83,14 @@ def test_wherever_a_car_begins(place) -> None:
 def test_triangles_are_solved_subtree_by_subtree() -> None:
     """In the tree's order of leaves this car, which touches three triangles after 150 ticks, is 3 uu away."""
     assert errors(recordings("own")["from_ramp_57"], 180)[180] < 0.1
+
+
+@pytest.mark.parametrize("name", ENCOUNTERS)
+def test_two_cars_that_meet(name) -> None:
+    """Bumps and demolitions, square too, where contacts rub that do not slip. Head on a wheel passes above the wreck,
+    which hides the floor from it in the reference."""
+    found = errors(recordings("encounters")[f"meets_{name}"], 60)
+    assert max(found.values()) < (1.0 if name == "head_on" else 0.01), found
 
 
 @pytest.mark.slow

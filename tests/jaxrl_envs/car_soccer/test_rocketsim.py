@@ -131,10 +131,9 @@ def test_the_first_tick_after_a_start_is_like_any_other(simulator) -> None:
 
 @pytest.mark.slow
 def test_recordings_are_recorded_again(simulator, tmp_path) -> None:
-    """`python -m scripts.car_soccer_recordings` writes the file that is in the repository."""
-    assert car_soccer_recordings.main([str(tmp_path / "own.json.gz")]) == 0
-    read = [
-        json.loads(gzip.decompress(path.read_bytes()))
-        for path in (tmp_path / "own.json.gz", car_soccer_recordings.FILE)
-    ]
-    assert read[0] == read[1]
+    """`python -m scripts.car_soccer_recordings` writes the files that are in the repository."""
+    assert car_soccer_recordings.main([str(tmp_path)]) == 0
+    for name in car_soccer_recordings.FILES:
+        folders = tmp_path, car_soccer_recordings.FOLDER
+        read = [json.loads(gzip.decompress((folder / name).read_bytes())) for folder in folders]
+        assert read[0] == read[1], name

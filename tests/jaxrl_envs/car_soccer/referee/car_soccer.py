@@ -409,7 +409,7 @@ class Solver:
         speed, after = normal @ relative(0, 0), relative()
         bounce = max(-material[0] * speed, 0.0) if abs(speed) >= 10 else 0.0
         slip = after - normal * (normal @ after)
-        across = np.cross(normal, [1.0, 0, 0] if abs(normal[0]) < 0.7 else [0, 1.0, 0])
+        across = np.cross(normal, [1.0, 0, 0] if abs(normal[2]) > 0.7071 else [0, 0, 1.0])
         tangent = unit(slip if slip @ slip > 1.19e-7 * 2500 else across)
         row = Row(ends, normal, bounce - normal @ after, push=max(-gap * 0.8 / DT, 0.0))
         self.rows.append((row, Row(ends, tangent, -tangent @ relative(1, 0)), material[1]))

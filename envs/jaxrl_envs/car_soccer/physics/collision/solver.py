@@ -6,6 +6,8 @@ body's own axes, where its inertia is diagonal. All normal rows are solved befor
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -133,13 +135,11 @@ def _relative(first: Body, second: Body | None, arm: Vec, second_arm: Vec | None
 
 
 def _across(normal: Vec) -> Vec:
-    """Some direction at right angles to a normal."""
-    steep = jnp.abs(normal.x) < 0.7
-    return where(
-        steep,
-        Vec(jnp.zeros_like(normal.x), normal.z, -normal.y),
-        Vec(-normal.z, jnp.zeros_like(normal.x), normal.x),
-    ).unit()
+    """The direction in which a contact without slip rubs, at right angles to a normal: level, unless that one is steep
+    (Bullet's `btPlaneSpace1`)."""
+    zero = jnp.zeros_like(normal.x)
+    steep = jnp.abs(normal.z) > math.sqrt(0.5)
+    return where(steep, Vec(zero, -normal.z, normal.y), Vec(-normal.y, normal.x, zero)).unit()
 
 
 def _row(
