@@ -417,7 +417,7 @@ def _people(folder: Path) -> Kind:
         assert all(map(math.isfinite, before.values()))
         ratings.nearest("anna", "skull_king")
         with contextlib.suppress(OSError):  # the server tells it
-            ratings.add("anna", "skull_king", 1.0, [("hard", 0.0)])
+            ratings.add("anna", "skull_king", [("hard", 1.0)])
         return before
 
     return _one(folder, "ratings.json", [b'{"anna skull_king": 7.5, "ben nim": -3}'], read)

@@ -290,7 +290,7 @@ def test_mistakes_of_the_command_end_in_one_sentence(run, tmp_path, capsys):
         ([good, "env.id=skull_king"], "env cannot be changed here"),
         ([good, "--rewards", "nowhere/rewards.svg"], "cannot write nowhere/rewards.svg"),
         ([str(bad)], "is not valid JSON"),
-        ([str(tmp_path / "none.replay")], "No such file"),
+        ([str(tmp_path / "none.replay")], "there is no file"),
     ]:
         assert cli.main(["film", *arguments, "--out", str(tmp_path / "film.svg")]) == 2
         error = capsys.readouterr().err

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import logging
 import math
+import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -317,7 +319,7 @@ class CheckpointStore:
             try:
                 found = self.read_together(step, whole=not quarantine, check=check)
             except Damaged as error:
-                if not distributed.broadcast(place.exists):  # newer ones have taken its place meanwhile
+                if not distributed.broadcast(functools.partial(os.path.lexists, place)):  # newer ones took its place
                     return self.newest(quarantine=quarantine, check=check)
                 then = "falling back to the one before" if index else "and there is no older one"
                 _log.warning("checkpoint %s is damaged (%s): %s.", place, error, then)
