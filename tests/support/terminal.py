@@ -19,10 +19,13 @@ import pyte
 
 from tests.support.paths import PYTHONPATH
 
-ROWS = 80  # so that nothing leaves the screen at its top
+ROWS = 200  # so that nothing leaves the screen at its top
 INTERRUPT = b"\x03"
-# A session leader makes the first terminal that it opens its own: only then Ctrl-C is a signal, not a letter.
-BEGIN = "import os; os.open(os.ttyname(0), os.O_RDWR);"
+# A session leader makes the first terminal that it opens its own: only then Ctrl-C is a signal, not a letter. It is one
+# that Python ignores if the tests were started in the background.
+BEGIN = (
+    "import os, signal; os.open(os.ttyname(0), os.O_RDWR); signal.signal(signal.SIGINT, signal.default_int_handler);"
+)
 
 
 class Terminal:
