@@ -44,7 +44,7 @@ class RLGymAgent(OutsideAgent):
         """An agent; RocketSim and RLGym must be installed."""
         super().__init__(env)
         self.names, self._pitch = agent_names(env), Pitch(started(env.meshes), env.settings)
-        install = "--no-deps rlgym-rocket-league==2.0.1 rlgym==2.0.1"
+        install = "--no-deps rlgym-rocket-league==2.0.1 rlgym==2.0.1 rlgym-api"
         self._engine = require("rlgym.rocket_league.sim", "an agent of RLGym", install).RocketSimEngine()
 
     def choose(self, observations: Mapping[str, Any]) -> Mapping[str, Any]:
