@@ -154,8 +154,8 @@ def game_of(tree: dict[str, Any]) -> Any:
 
 
 def default_name(file: str | os.PathLike | None, game: str, overrides: Sequence[str]) -> str:
-    """Names a run after its configuration file, or after the game if there is none or the overrides name another game
-    than the file; what `run.name` does not allow becomes a dash."""
+    """Names a run after its configuration file; without one, or if the overrides name another game than the file, after
+    the game. Letters that `run.name` does not allow become dashes."""
     name = game.partition(":")[2] or game
     if file:
         path, said = find(file), game_of(apply_overrides({}, overrides))

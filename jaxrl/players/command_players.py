@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from jaxrl import zoo
@@ -25,8 +24,6 @@ def run(text: str) -> str:
 def player(text: str) -> str:
     """The type of an argument that names a player; a key to change (a.b=value) may stand in its place."""
     spec = parse(text)
-    if text.endswith((".jaxrl", ".replay")) and not Path(text).exists():
-        raise UserError(f"there is no file {text!r}: give the path of one, or the name of a run.")
     if not (spec.kind in (BOT, AGENT) or text == ALL_BOTS or "=" in text or policy_file(spec)):
         find_folder(run_of(spec)[0], others=_of_the_zoo())
     return text

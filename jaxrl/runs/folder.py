@@ -40,6 +40,8 @@ def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collec
         )
     if str(name).startswith(zoo.PREFIX):
         raise UserError(f"{name} is a policy, not a run: a new run begins with it by train.from_run={name}.")
+    if str(name).endswith((".jaxrl", ".replay")):
+        raise UserError(f"there is no file {str(name)!r}: give the path of one, or the name of a run.")
     known = [*(path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")), *others]
     hint = nearest(Path(name).name, known) if known else f"{directory} has none; `jaxrl train` begins one."
     raise UserError(f"there is no run {str(name)!r}: {hint}")

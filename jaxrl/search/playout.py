@@ -168,13 +168,10 @@ def play_on(
     bots = None if in_part or discount < 1.0 else lineup.bots(params, seat)  # engines do not discount
     if bots is not None:
         return _inside_engine(lineup.env, state, memories, action, bots, seat, turns, keys)
-    step = jax.vmap(lineup.env.step)
-    part = jax.vmap(lineup.env.part)(state)
+    part = jax.vmap(lineup.env.part)(state) if in_part else None
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
-        running = ~is_over(games)
-        if in_part:
-            running &= jax.vmap(lineup.env.part)(games) == part
+        running = _running(lineup.env, games, part)
         return running if turns == TO_THE_END else running & ((games.current_player != seat) | (left > 0))
 
     def more(carry: tuple[Playout, jax.Array]) -> jax.Array:
@@ -191,7 +188,7 @@ def play_on(
         # The first action is taken inside the loop too, so that the rules are compiled once.
         first = played.time == 0
         chosen, memories = jax.lax.cond(first, lambda: (action.astype(jnp.int32), played.memories), answer)
-        after = step(played.state, chosen, now[:, 1])
+        after = jax.vmap(lineup.env.step)(played.state, chosen, now[:, 1])
         rewards = after.rewards
         if turns != TO_THE_END or in_part:  # a finished game does not change by itself, one that waits would
             moves = moves_on(played.state, left) | first
@@ -204,6 +201,12 @@ def play_on(
 
     begin = Playout(state, jnp.zeros_like(state.rewards), jnp.zeros_like(seat), memories, jnp.int32(0))
     return jax.lax.while_loop(more, one, (begin, jnp.full_like(seat, turns)))[0]
+
+
+def _running(env: Env, games: State, part: jax.Array | None) -> jax.Array:
+    """bool[N], whether games are not over and still in their `part`, if one is given."""
+    running = ~is_over(games)
+    return running if part is None else running & (jax.vmap(env.part)(games) == part)
 
 
 def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -> Playout:

@@ -99,8 +99,7 @@ class Trainer:
             number, train = origin.stage, dataclasses.replace(config.train, from_run=origin.from_run)
             config = dataclasses.replace(config, train=train)  # which is the same in all stages
             stages = [(s._replace(config=dataclasses.replace(s.config, train=train)), games) for s, games in stages]
-        self._whole = config
-        self.update = snapshot.step if snapshot else origin.update if origin else 0
+        self._whole, self.update = config, snapshot.step if snapshot else origin.update if origin else 0
         reached(self.update)
         self.host, self.window, self.course = remembered(snapshot, stages, number, self.update, setups)
         self.course.check()
@@ -129,9 +128,9 @@ class Trainer:
         self._trace = UpdateTrace(run.path / "profile", config.run.profile)
         self._logged = self.steps, time.monotonic()  # at the newest line in the logs
         self._over = ""
-        beside = (config.evaluate.beside and config.train.evaluate_every) or self._pending
-        self._beside = Evaluator(run, self.update) if beside else None
-        if self._beside is not None:
+        self._beside: Evaluator | None = None
+        if (config.evaluate.beside and config.train.evaluate_every) or self._pending:
+            self._beside = Evaluator(run, self.update)
             self._recover(self._beside)
 
     @property
