@@ -253,7 +253,7 @@ def test_mistakes_are_user_errors(capsys):
         "other_game": "one game",
         "others": "same opponents",
         "untrained": "train it first",
-        "broken": "cannot read",
+        "broken": "move it out of the way",
     }
     for name, message in cases.items():
         code, text = gate(capsys, "a", name)

@@ -96,13 +96,16 @@ def test_a_comparison_fails_beyond_a_threshold(report, tmp_path, capsys):
             command_diagnose.main(arguments(*given))
 
 
-def test_mistakes_are_said_in_a_sentence(tmp_path):
+def test_mistakes_are_said_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "some_run").mkdir(parents=True)
+    (tmp_path / "runs" / "some_run" / "config.yaml").write_text("env: {id: skull_king}")
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     text = tmp_path / "text.json"
-    text.write_text("not json")
+    text.write_text("[1]")
     cases = [
-        (("--compare", str(tmp_path / "none.json"), str(broken)), "cannot read"),
+        (("--compare", str(tmp_path / "none.json"), str(broken)), "check the path"),
         (("--compare", str(broken), str(broken)), "not a report"),
         (("--compare", str(text), str(text)), "not a report"),
         (("--save", str(tmp_path / "none" / "report.json")), "folder"),

@@ -261,7 +261,7 @@ def test_roles_and_ratings_resume_exactly(env):
     assert_identical(state, again)
     assert packed[0]["pool.role"].tolist() == [pools.EXPLOITER] + [pools.PAST] * 3 and packed[0]["pool.born"][1] > 0
     assert state.pool.role[0] == pools.EXPLOITER and np.isfinite(state.pool.mark)
-    assert np.all(state.pool.games[3:5] > 0), "the exploiter and the first snapshot were met"
+    assert state.pool.games[3] > 0, "the exploiter was met"
 
 
 # ---- ratings --------------------------------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ def test_the_bots_of_beasty_bar_have_the_strength_of_the_reference(capsys):
     assert cli.main(command) == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "x", WIDE])
+@pytest.mark.parametrize("content", ["[]", "{}", '"x"', WIDE])
 def test_a_broken_reference_is_one_sentence(tmp_path, content):
     (tmp_path / "m.json").write_text(content)
     with pytest.raises(UserError, match="not a matrix"):
@@ -295,7 +295,7 @@ def test_the_picture(mixed, tmp_path):
         (["bot:lowest", "no_such_run@all"], "no_such_run"),
         (["bots", *BOTS, "--anchor", "bot:best"], "does not take part"),
         (["bots", *BOTS, "--deals", "1"], "--deals must be at least 2"),
-        (["bots", *BOTS, "--reference", "no/such/file"], "cannot read the reference"),
+        (["bots", *BOTS, "--reference", "no/such/file"], "check the path"),
         (["bot:lowest", *BOTS], "needs two players"),
         (["bots", *BOTS, "--out", __file__, "--no-picture"], "cannot write to the folder"),
     ],

@@ -225,10 +225,10 @@ def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
         (b"no json\n", "line 1: not JSON"),
         (b'{"moves": []}\n', "is no recording of this game: its first line has none of 'half_turns'"),
         (b'{"half_turns": []}\n', "line 1: not a record of battles ('config' is missing)"),
-        (gzip.compress(b'{"half_turns": []}\n' * 50, mtime=0)[:-9], "the file is damaged"),
+        (gzip.compress(b'{"half_turns": []}\n' * 50, mtime=0)[:20], "the file is damaged"),
         (gzip.compress(b"\n" * 300_000), "(unpacked): split it"),
         (b"\n" * 300_000, "(unpacked): split it"),
-        (b"[" + b" " * 100_000 + b"]", "no record does"),
+        (b"[" + b" " * 100_000 + b"]", "line 1: it has more than"),
         (b"[" * 50_000, "line 1: not JSON"),
     ],
 )
