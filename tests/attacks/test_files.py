@@ -61,6 +61,10 @@ def of_bytes(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change]
 def of_values(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change]:
     """Values that are odd, missing, doubled, deep or in another's place, with checksums that are right."""
     random_, codec = random.Random(f"{name} {tries}"), codec_of(name)
+    if kind.names == (name,) and name.endswith(".yaml"):
+        for what, value in TAGS.items():
+            tree = changed_to("@@", random.Random(what), codec.parse(data))
+            yield what, codec.text(tree).replace(codec.marker, value.encode(), 1)
     while codec.parse and codec.pack and tries > 0:
         try:
             new = codec.pack(codec.text(changed(random_, codec.parse(data), random_.randrange(1, 3))))
@@ -68,6 +72,28 @@ def of_values(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change
             continue  # no file can say that
         tries -= 1
         yield "values", new
+
+
+LAUGHS = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) or 'lol'}]\n" for i in range(30)).replace("*a-1", "lol")
+TAGS = {  # what YAML alone can say
+    "a call": "!!python/object/apply:os.system ['touch called']",
+    "an object": "!!python/object:subprocess.Popen {}",
+    "a module": "!!python/module:mark",
+    "a name": "!!python/name:os.abort",
+    "new": "!!python/object/new:os.system ['touch called']",
+    "one of ours": "!Config {}",
+    "binary": "!!binary aGVsbG8=",
+    "a date": "2020-99-99",
+    "a time": "2020-01-01T00:00:00+99:99",
+    "a set": "!!set {a, b}",
+    "pairs": "!!omap [a: 1]",
+    "itself": "&a [*a]",
+    "laughs": f"1\n{LAUGHS}",
+    "merged": "1\na: &a {b: 1}\nc: {<<: [*a, *a]}\n<<: *a",
+    "base 60": "9" + ":59" * 5000,
+    "hexadecimal": "0x" + "f" * 5000,
+    "nul": "'\0'",
+}
 
 
 def of_places(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change]:
@@ -139,6 +165,7 @@ TEXTS = {  # beginning, unit, end
     "aliases": (b"a: &a [1]\nb: [", b"*a,", b"*a]"),
     "elements": (b'<svg xmlns="http://www.w3.org/2000/svg">', b"<g/>", b"</svg>"),
     "open elements": (b"", b"<g>", b""),
+    "entities": (b'<!DOCTYPE svg [<!ENTITY a "aaaa">]><svg xmlns="http://www.w3.org/2000/svg">', b"&a;", b"</svg>"),
     "cards": (b"[main]\n", b"1 a\n", b""),
     "turns": (b'# jaxrl forge conversation 1 {"a": 1}\n', b"< a\n", b""),
 }

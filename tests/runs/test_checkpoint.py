@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,10 @@ import numpy as np
 import optax
 import pytest
 
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints.checkpoint import (
     CheckpointStore,
+    Damaged,
     Stamp,
     check_stamp,
     is_no_space,
@@ -31,6 +34,7 @@ from jaxrl.runs.checkpoints.checkpoint import (
 )
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
+from tests.support.hostile_checkpoints import reseal
 from tests.support.paths import PYTHONPATH
 
 STAMP = Stamp("high_card", "1", {"players": 3, "weights": [1.0, 2.0]})
@@ -64,10 +68,6 @@ def store_with(path: Path, *scales: float, keep: int = 3, keep_every: int = 0) -
         store.save(take(step, a_state(scale), STAMP, {"best": scale}))
     store.wait()
     return store
-
-
-def largest_file(folder: Path) -> Path:
-    return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
 
 
 def test_round_trip_is_exact_with_keys_and_odd_leaves(tmp_path):
@@ -110,36 +110,6 @@ def test_only_the_newest_are_kept(tmp_path):
 
 def test_every_so_manieth_is_kept_for_good(tmp_path):
     assert store_with(tmp_path, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, keep=1, keep_every=3).steps() == [3, 6, 7]
-
-
-@pytest.mark.parametrize("damage", ["flip", "truncate", "delete_record", "delete_arrays"])
-def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path, caplog, damage):
-    store = store_with(tmp_path, 1.0, 2.0)
-    newest = store.directory / "2"
-    if damage == "flip":  # one bit in the array data
-        file = largest_file(newest / "state" / "d")
-        data = bytearray(file.read_bytes())
-        data[len(data) // 2] ^= 1
-        file.write_bytes(bytes(data))
-    elif damage == "truncate":
-        file = largest_file(newest / "state" / "d")
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    elif damage == "delete_record":
-        (newest / "record.json").unlink()
-    else:
-        for file in (newest / "state" / "d").iterdir():
-            file.unlink()
-    with caplog.at_level(logging.WARNING, logger="jaxrl"):
-        snapshot = store.newest(quarantine=True)
-    assert snapshot.step == 1 and same_bits(
-        unpack(snapshot.arrays, snapshot.meta["leaves"], a_state(0.0)), a_state(1.0)
-    )
-    assert "is damaged" in caplog.text and "falling back to the one before" in caplog.text
-    assert store.steps() == [1] and (tmp_path / "damaged" / "checkpoints-2").is_dir()
-    again = CheckpointStore(store.directory, keep=3)  # and the step can be written again
-    again.save(take(2, a_state(5.0), STAMP))
-    again.close()
-    assert again.newest().step == 2
 
 
 def test_no_intact_checkpoint_is_one_sentence(tmp_path):
@@ -245,3 +215,133 @@ def test_kill_in_the_middle_of_a_save_leaves_the_previous_one_usable(tmp_path):
         assert np.array_equal(snapshot.arrays["params"], base + snapshot.step)
         for step in CheckpointStore(path).steps():
             CheckpointStore(path).quarantine(step)
+
+
+# ---- damage: that of single files is tried in tests/attacks/test_files.py -------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory) -> CheckpointStore:
+    """Checkpoints 1 and 2; tests copy them and leave these unchanged."""
+    store = store_with(tmp_path_factory.mktemp("pristine"), 1.0, 2.0)
+    store.close()
+    return store
+
+
+@pytest.fixture
+def store(pristine, tmp_path) -> CheckpointStore:
+    """A copy to be damaged."""
+    shutil.copytree(pristine.directory, tmp_path / "checkpoints")
+    return CheckpointStore(tmp_path / "checkpoints")
+
+
+DAMAGES = {  # of the newest, with another one beside it
+    "a record that is cut": lambda other, newest: (newest / "record.json").write_bytes(b"{"),
+    "no record": lambda other, newest: (newest / "record.json").unlink(),
+    "record of another": lambda other, newest: shutil.copy(other / "record.json", newest),
+    "no state": lambda other, newest: shutil.rmtree(newest / "state"),
+    "arrays of another": lambda other, newest: copied(other / "state", newest / "state"),
+    "another": lambda other, newest: copied(other, newest),
+}
+
+
+def copied(source: Path, place: Path) -> None:
+    shutil.rmtree(place)
+    shutil.copytree(source, place)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(store, caplog, damage):
+    DAMAGES[damage](store.directory / "1", store.directory / "2")
+    with caplog.at_level(logging.WARNING, logger="jaxrl"):
+        snapshot = store.newest(quarantine=True)
+    restored = unpack(snapshot.arrays, snapshot.meta["leaves"], a_state(0.0))
+    assert snapshot.step == 1 and same_bits(restored, a_state(1.0))
+    assert "is damaged" in caplog.text and "falling back to the one before" in caplog.text
+    assert store.steps() == [1] and (store.directory.parent / "damaged" / "checkpoints-2").is_dir()
+    again = CheckpointStore(store.directory, keep=3)  # and the step can be written again
+    again.save(take(2, a_state(5.0), STAMP))
+    again.close()
+    assert again.newest().step == 2
+
+
+def test_what_the_library_reads_is_compared_too(store):
+    """Arrays of another checkpoint under checksums of files that are right: those of the leaves notice."""
+    copied(store.directory / "1" / "state", store.directory / "2" / "state")
+    reseal(store.directory / "2", lambda record: None)
+    with pytest.raises(Damaged, match="checksum of learner.params"):
+        store.read(2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 1},
+        {"step": "2"},
+        {"leaves": {"count": 7}},
+        {"leaves": {"none": {"shape": [2], "dtype": "int32", "crc32": 0}}},
+        {"leaves": {"count": {"shape": [10**12], "dtype": "int32", "crc32": 0}}},
+        {"game": {"id": "high_card"}},
+        {"host": None},
+        {"format": "two"},
+        {"leaves": {"empty": {"shape": [0], "dtype": "os:abort", "crc32": 0}}},
+    ],
+)
+def test_a_record_that_makes_no_sense_is_damage(store, change):
+    reseal(store.directory / "2", lambda record: record.update(change))
+    with pytest.raises(Damaged):
+        store.read(2)
+    assert store.newest().step == 1
+
+
+def test_a_newer_format_is_told(store):
+    reseal(store.directory / "2", lambda record: record.update(format=4))
+    with pytest.raises(UserError, match="has the format 4, this jaxrl reads up to 3"):
+        store.newest()
+
+
+# ---- between two checkpoints ----------------------------------------------------------------------------------------
+
+
+def test_the_only_one_goes_when_the_next_can_be_read(tmp_path, monkeypatch):
+    store = store_with(tmp_path, 1.0, keep=1)
+
+    def unreadable(place: Path, meta: dict, *, whole: bool) -> None:
+        assert store.steps() == [1]  # the next has no name yet
+        raise Damaged("a disk that forgets")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "read_arrays", unreadable)
+        store.save(take(2, a_state(2.0), STAMP))
+        with pytest.raises(UserError, match="checkpoint .*2 cannot be read back .*a disk that forgets"):
+            store.wait()
+    assert store.steps() == [1]
+    store.save(take(2, a_state(3.0), STAMP))  # the same one again
+    store.close()
+    newest = store.newest()
+    assert store.steps() == [2] and same_bits(unpack(newest.arrays, newest.meta["leaves"], a_state()), a_state(3.0))
+
+
+def test_reading_while_the_only_checkpoint_is_replaced_gives_the_next(tmp_path, monkeypatch, caplog):
+    store, read = store_with(tmp_path, 1.0, keep=1), checkpoint.read_record
+
+    def late(place: Path, step: int) -> dict:
+        if step == 1:
+            monkeypatch.setattr(checkpoint, "read_record", read)
+            store.save(take(2, a_state(2.0), STAMP))
+            store.close()
+        return read(place, step)
+
+    monkeypatch.setattr(checkpoint, "read_record", late)
+    with caplog.at_level(logging.WARNING, logger="jaxrl"):
+        assert CheckpointStore(store.directory).newest().step == 2
+    assert not caplog.records
+
+
+def test_what_was_left_half_done_is_removed_and_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "checkpoints" / ".removed" / "9").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "1.orbax-checkpoint-tmp").symlink_to(tmp_path / "elsewhere")
+    store_with(tmp_path, 1.0).close()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["1"]
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -109,49 +109,29 @@ def test_files_of_users(tmp_path: Path) -> None:
         (tree(models=None), "roster: units.0 (Squad) lacks models: give a whole number from 1 to 20."),
         (tree(models=21), "roster: units.0 (Squad).models must be a whole number from 1 to 20, got 21."),
         (tree(M=0), "M must be a whole number from 1 to 20, got 0."),
-        (tree(T=True), "T must be a whole number from 1 to 16, got True."),
         (tree(Sv=1), "Sv must be a whole number from 2 to 7, got 1."),
         (tree(Inv=1), "Inv must be 0, 2, 3, 4, 5 or 6, got 1."),
-        (tree(W="2"), "W must be a whole number from 1 to 24, got '2'."),
-        (tree(Ld=13), "Ld must be a whole number from 2 to 12, got 13."),
-        (tree(OC=-1), "OC must be a whole number from 0 to 10, got -1."),
         (tree(regen=2), "regen must be 0, 3 or 6, got 2."),
-        (tree(kp=21), "kp must be a whole number from 0 to 20, got 21."),
         (tree(name=7), "name must be text (in quotes if it is a number), got 7."),
         (tree(toughness=4), "unknown key 'units.0 (Squad).toughness': known: name, models"),
         (tree(model=4), "unknown key 'units.0 (Squad).model': did you mean 'units.0 (Squad).models'?"),
-        (
-            tree(keywords="fly"),
-            "must be a list of infantry, smoke, fly or vehicle, got 'fly'.",
-        ),
+        (tree(keywords="fly"), "must be a list of infantry, smoke, fly or vehicle, got 'fly'."),
         (tree(keywords=["infantery"]), "keywords.0 must be infantry, smoke, fly or vehicle, got 'infantery'."),
         (weapon(range=None), "units.0 (Squad).ranged lacks range: give a whole number from 1 to 48."),
         (weapon(range=49), "ranged.range must be a whole number from 1 to 48, got 49."),
-        (weapon(A=0), "ranged.A must be a whole number from 1 to 20, or dice such as D3, 2D6 or D6+1"),
         (weapon(A="D4"), "or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6), got 'D4'."),
-        (weapon(A="4D6"), "got '4D6'."),
-        (weapon(D="D6+7"), "D must be a whole number from 1 to 12, or dice"),
         (weapon(D=13), "D must be a whole number from 1 to 12, or dice"),
         (weapon(skill=1), "skill must be a whole number from 2 to 6, got 1."),
-        (weapon(S=25), "S must be a whole number from 1 to 24, got 25."),
         (weapon(AP=1), "AP must be a whole number from -6 to 0, got 1."),
         (weapon(rang=3), "unknown key 'units.0 (Squad).ranged.rang': did you mean 'units.0 (Squad).ranged.range'?"),
-        (
-            weapon(abilities={"heavvy": True}),
-            "heavvy': did you mean 'units.0 (Squad).ranged.abilities.heavy'?",
-        ),
-        (
-            weapon(abilities={"heavy": 1}),
-            "abilities.heavy must be true, or left out, got 1.",
-        ),
-        (weapon(abilities={"blast": False}), "abilities.blast must be true"),
+        (weapon(abilities={"heavvy": True}), "heavvy': did you mean 'units.0 (Squad).ranged.abilities.heavy'?"),
+        (weapon(abilities={"heavy": 1}), "abilities.heavy must be true, or left out, got 1."),
         (weapon(abilities={"rapid_fire": 4}), "abilities.rapid_fire must be a whole number from 1 to 3, got 4."),
         (weapon(abilities=["heavy"]), "abilities must be a mapping with the keys lethal_hits, "),
         (tree(ranged=[RIFLE]), "ranged must be a weapon, or left out for a unit without one, got [{"),
         (tree(melee="Knife"), "melee must be a weapon, or left out for a unit without one, got 'Knife'."),
         (tree(melee=RIFLE), "unknown key 'units.0 (Squad).melee.range'"),
         ({"name": "x", "units": []}, "roster: units must be a list of 1 to 8 units, got 0."),
-        ({"name": "x", "units": [SQUAD] * 9}, "roster: units must be a list of 1 to 8 units, got 9."),
         ({"name": "x", "unit": [SQUAD]}, "roster: unknown key 'unit': did you mean 'units'?"),
         ({"units": [SQUAD]}, "roster lacks name"),
         ({"name": "x", "units": [3]}, "roster: units.0 must be a mapping with the keys name, models"),
@@ -168,11 +148,7 @@ def test_a_wrong_roster_is_one_sentence(bad, sentence: str) -> None:
     ("bad", "sentence"),
     [
         ({"rows": 15}, "map: rows must be a whole number from 16 to 64, got 15."),
-        ({"cols": 65}, "map: cols must be a whole number from 24 to 64, got 65."),
-        (
-            {"walls": [[0, 0, 40, 0]]},
-            "walls.0 must be [first row, first column, last row, last column] with rows",
-        ),
+        ({"walls": [[0, 0, 40, 0]]}, "walls.0 must be [first row, first column, last row, last column] with rows"),
         ({"walls": [[5, 5, 4, 5]]}, "got [5, 5, 4, 5]."),
         ({"barricades": [[1, 2, 3]]}, "barricades.0 must be"),
         ({"barricades": [[1, 2, 3.0, 4]]}, "barricades.0 must be"),
@@ -180,10 +156,7 @@ def test_a_wrong_roster_is_one_sentence(bad, sentence: str) -> None:
         ({"objectives": [[1, 1, 0]]}, "objectives.0 must be [row, column, radius] with multiples of 0.5"),
         ({"objectives": [[1.25, 1, 3]]}, "objectives.0 must be"),
         ({"objectives": [[float("nan"), 1, 3]]}, "objectives.0 must be"),
-        (
-            {"objectives": [[1, 59.5, 3]]},
-            "up to row 39 and column 59 and a whole radius from 1 to 12, got [1, 5",
-        ),
+        ({"objectives": [[1, 59.5, 3]]}, "up to row 39 and column 59 and a whole radius from 1 to 12, got [1, 5"),
         ({"objectives": [[1, 1, 3]] * 9}, "objectives must be a list of 0 to 8 objectives, got 9."),
         ({"wall": []}, "map: unknown key 'wall': did you mean 'walls'?"),
     ],
@@ -200,11 +173,8 @@ def test_a_wrong_map_is_one_sentence(bad, sentence: str) -> None:
         ({"mission": "holding"}, "mission must be hold or annihilation, got 'holding'."),
         ({"rounds": 0}, "rounds must be a whole number from 1 to 20, got 0."),
         ({"deploy": "left"}, "deploy must be roll, 0 or 1, got 'left'."),
-        ({"first": True}, "first must be roll, 0 or 1, got True."),
         ({"tiebreak": "vp"}, "tiebreak must be none, damage or auto, got 'vp'."),
-        ({"cp_start": 13}, "cp_start must be a whole number from 0 to 12, got 13."),
         ({"reward_vp": float("inf")}, "reward_vp must be a number from 0 to 10, got inf."),
-        ({"reward_vp": True}, "reward_vp must be a number from 0 to 10, got True."),
         ({"zone": 3}, "zone must be a whole number from 4 to 30, got 3."),
         ({"round": 3}, "settings: unknown key 'round': did you mean 'rounds'?"),
     ],
@@ -245,53 +215,6 @@ def test_what_was_made_by_hand_stays_within_the_engine() -> None:
             Rules([replace(board, **changes)], [(line, line)], BattleSettings())
     with pytest.raises(UserError, match="up to 255 maps, got 256"):
         Rules([board] * 256, [(line, line)], BattleSettings())
-
-
-BROKEN = """
-name: mine
-units:
-  - {name: A, models: 1
-"""
-TWICE = """
-name: mine
-units: []
-name: again
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (BROKEN, "is not valid YAML: "),
-        (TWICE, ", line 4 is not valid YAML: key 'name' appears twice."),
-        ("[1]: 2", "a key must be plain text"),
-        ("", "must be a mapping with the keys name, units, got nothing."),
-        ("name: \xff".encode("latin1"), "it is not text in UTF-8."),
-    ],
-)
-def test_broken_files(text: str | bytes, sentence: str, tmp_path: Path) -> None:
-    assert sentence in _complaint(tmp_path / "roster.yaml", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('{"name": "mine",\n "units": [}', ", line 2 is not valid JSON: Expecting value."),
-        ('{"name": "mine", "units": [], "name": "again"}', "cannot be read: key 'name' appears twice."),
-        ("", ", line 1 is not valid JSON: Expecting value."),
-    ],
-)
-def test_broken_json(text: str, sentence: str, tmp_path: Path) -> None:
-    assert sentence in _complaint(tmp_path / "roster.json", text)
-
-
-def _complaint(path: Path, text: str | bytes) -> str:
-    """What is said about a roster file with this content; it names the file."""
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(UserError) as error:
-        load_roster(path)
-    assert str(path) in str(error.value) and "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_unknown_names_and_missing_files(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import copy
 import gzip
 import json
 from collections.abc import Callable
+from operator import setitem
 from pathlib import Path
 
 import pytest
@@ -42,147 +43,79 @@ def written(folder: Path, recorded: list[dict]) -> str:
     return str(path)
 
 
-def _other_kind(record: dict) -> None:
-    record["decisions"][7][1] = 9
+def more(place: dict | list, key: int | str, by: float = 1) -> None:
+    place[key] += by
 
 
-def _other_unit(record: dict) -> None:
-    record["decisions"][5][2] += 1
+def another(legal: list[int], than: int) -> int:
+    return next(number for number in legal if number != than)
 
 
-def _fewer_legal(record: dict) -> None:
-    *_, legal, action, _ = record["decisions"][3]
-    legal.remove(next(number for number in legal if number != action))
-
-
-def _illegal_action(record: dict) -> None:
-    row = record["decisions"][4]
-    row[7] = next(number for number in range(69) if number not in row[6])
-
-
-def _other_action(record: dict) -> None:
-    row = record["decisions"][0]
-    row[7] = next(number for number in row[6] if number != row[7])
-
-
-def _more_dice_before(record: dict) -> None:
-    record["decisions"][9][8] += 1
-
-
-def _other_script(record: dict) -> None:
-    record["scripts"][6][3] = next(i for i in record["decisions"][6][6] if i != record["scripts"][6][3])
-
-
-def _other_observation(record: dict) -> None:
-    record["obs"][0][2][0][1] += 0.00001
-
-
-def _missing_observation(record: dict) -> None:
-    record["obs"][1][2].pop()
-
-
-def _other_die(record: dict) -> None:
-    record["dice"][-1] = 1 + record["dice"][-1] % record["faces"][-1]
-
-
-def _other_faces(record: dict) -> None:
-    place = next(i for i, face in enumerate(record["faces"]) if face == 6 and record["dice"][i] < 4)
-    record["faces"][place] = 3
-
-
-def _longer_tape(record: dict) -> None:
-    record["faces"].append(6)
-    record["dice"].append(1)
-
-
-def _shorter_tape(record: dict) -> None:
+def shorter_tape(record: dict) -> None:
     record["faces"].pop()
     record["dice"].pop()
     record["decisions"][-1][8] = min(record["decisions"][-1][8], len(record["dice"]))
 
 
-def _other_cell(record: dict) -> None:
-    record["half_turns"][2][4][0][1][3][0] += 1
+def longer_tape(record: dict) -> None:
+    record["faces"].append(6)
+    record["dice"].append(1)
 
 
-def _other_flag(record: dict) -> None:
-    record["half_turns"][1][4][1][0][2] ^= 1
+def other_die(record: dict) -> None:
+    record["dice"][-1] = 1 + record["dice"][-1] % record["faces"][-1]
 
 
-def _half_turn_missing(record: dict) -> None:
-    record["half_turns"].pop()
+def other_faces(record: dict) -> None:
+    place = next(i for i, face in enumerate(record["faces"]) if face == 6 and record["dice"][i] < 4)
+    record["faces"][place] = 3
 
 
-def _more_points(record: dict) -> None:
-    record["result"]["vp"][1] += 1
-
-
-def _other_winner(record: dict) -> None:
-    record["result"]["winner"] = 1 if record["result"]["winner"] == 0 else 0
-
-
-def _cut_short(record: dict) -> None:
+def cut_short(record: dict) -> None:
     record["decisions"].pop()
     record["scripts"].pop()
     record["obs"] = [entry for entry in record["obs"] if entry[0] < len(record["decisions"])]
 
 
-def _longer(record: dict) -> None:
+def longer(record: dict) -> None:
     record["decisions"].append(copy.deepcopy(record["decisions"][-1]))
     record["scripts"].append(record["scripts"][-1])
 
 
-def _other_left(record: dict) -> None:
-    record["left"] = 1 - record["left"]
-
-
-def _other_start(record: dict) -> None:
-    record["start"][2][0] += 1
-
-
-def _other_seed(record: dict) -> None:
-    record["seed"] += 1
-
-
-def _other_roster(record: dict) -> None:
-    record["rosters"][0]["units"][0]["M"] += 3
-
-
-def _other_rounds(record: dict) -> None:
-    record["config"]["rounds"] += 1
+DAMAGES: list[tuple[Callable[[dict], object], str]] = [  # a change, and what is named after the battle
+    (lambda x: setitem(x["decisions"][7], 1, 9), "decision 7: kind expected 9, got"),
+    (lambda x: more(x["decisions"][5], 2), "decision 5: unit expected"),
+    (lambda x: (row := x["decisions"][3])[6].remove(another(*row[6:8])), "decision 3: legal ids expected"),
+    (lambda x: setitem(row := x["decisions"][4], 7, min({*range(69)} - {*row[6]})), "decision 4: "),
+    (lambda x: setitem(row := x["decisions"][0], 7, another(*row[6:8])), "decision "),
+    (lambda x: more(x["decisions"][9], 8), "decision 9: dice before it expected"),
+    (
+        lambda x: setitem(row := x["scripts"][6], 3, another(x["decisions"][6][6], row[3])),
+        "6: script objective expected",
+    ),
+    (lambda x: more(x["obs"][0][2][0], 1, 0.00001), "features, first ["),
+    (lambda x: x["obs"][1][2].pop(), "decision 0: 1 features, first ["),
+    (other_die, "end: dice["),
+    (other_faces, "end: faces["),
+    (longer_tape, "end: number of faces expected"),
+    (shorter_tape, ""),
+    (lambda x: more(x["half_turns"][2][4][0][1][3], 0), "end: state after half-turn 2 expected"),
+    (lambda x: setitem(row := x["half_turns"][1][4][1][0], 2, row[2] ^ 1), "end: state after half-turn 1 expected"),
+    (lambda x: x["half_turns"].pop(), "end: half-turns expected"),
+    (lambda x: more(x["result"]["vp"], 1), "end: vp expected"),
+    (lambda x: setitem(x["result"], "winner", int(x["result"]["winner"] == 0)), "end: winner expected"),
+    (cut_short, "end: the battle expected over after"),
+    (longer, "end: the battle expected over after"),
+    (lambda x: setitem(x, "left", 1 - x["left"]), "setup: left expected"),
+    (lambda x: more(x["start"][2], 0), "setup: start expected"),
+    (lambda x: more(x, "seed"), "setup: key expected"),
+    (lambda x: more(x["rosters"][0]["units"][0], "M", 3), "decision "),
+    (lambda x: more(x["config"], "rounds"), ""),
+]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("damage", "named"),
-    [
-        (_other_kind, "key, decision 7: kind expected 9, got"),
-        (_other_unit, "key, decision 5: unit expected"),
-        (_fewer_legal, "key, decision 3: legal ids expected"),
-        (_illegal_action, "key, decision 4: "),
-        (_other_action, "key, decision "),
-        (_more_dice_before, "key, decision 9: dice before it expected"),
-        (_other_script, "key, decision 6: script objective expected"),
-        (_other_observation, "features, first ["),
-        (_missing_observation, "key, decision 0: 1 features, first ["),
-        (_other_die, "key, end: dice["),
-        (_other_faces, "key, end: faces["),
-        (_longer_tape, "key, end: number of faces expected"),
-        (_shorter_tape, "key, "),
-        (_other_cell, "key, end: state after half-turn 2 expected"),
-        (_other_flag, "key, end: state after half-turn 1 expected"),
-        (_half_turn_missing, "key, end: half-turns expected"),
-        (_more_points, "key, end: vp expected"),
-        (_other_winner, "key, end: winner expected"),
-        (_cut_short, "key, end: the battle expected over after"),
-        (_longer, "key, end: the battle expected over after"),
-        (_other_left, "key, setup: left expected"),
-        (_other_start, "key, setup: start expected"),
-        (_other_seed, "key, setup: key expected"),
-        (_other_roster, "key, decision "),
-        (_other_rounds, "key, "),
-    ],
-)
+@pytest.mark.parametrize(("damage", "named"), DAMAGES)
 def test_damaged_copy_is_caught(damage: Callable, named: str, battles: list[dict], tmp_path: Path) -> None:
     for i in range(2):
         recorded = copy.deepcopy(battles)
@@ -195,9 +128,9 @@ def test_damaged_copy_is_caught(damage: Callable, named: str, battles: list[dict
 
 def test_tape_is_played_too(battles: list[dict], tmp_path: Path) -> None:
     for damage, named in (
-        (_longer_tape, "tape, end: dice left on the tape expected 0, got 1"),
-        (_shorter_tape, "tape, decision "),
-        (_other_die, "tape, "),
+        (longer_tape, "tape, end: dice left on the tape expected 0, got 1"),
+        (shorter_tape, "tape, decision "),
+        (other_die, "tape, "),
     ):
         recorded = copy.deepcopy(battles[:1])
         damage(recorded[0])
@@ -209,7 +142,7 @@ def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
     assert cli.main(["verify", "battle", written(tmp_path, battles)]) == 0
     assert "2 battles from key and tape, 272 decisions each, 0 disagreements" in capsys.readouterr().out
     recorded = copy.deepcopy(battles)
-    _more_points(recorded[1])
+    more(recorded[1]["result"]["vp"], 1)
     assert cli.main(["verify", "battle", written(tmp_path, recorded)]) == 1
     printed = capsys.readouterr().out
     assert f"first disagreement: battle {battles[1]['id']}, key, end: vp expected" in printed
@@ -222,7 +155,7 @@ def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
     ("content", "sentence"),
     [
         (b"", "is empty"),
-        (b"no json\n", "line 1: not JSON"),
+        (b"\n\nno json\n", "line 3: not JSON"),
         (b'{"moves": []}\n', "is no recording of this game: its first line has none of 'half_turns'"),
         (b'{"half_turns": []}\n', "line 1: not a record of battles ('config' is missing)"),
         (gzip.compress(b'{"half_turns": []}\n' * 50, mtime=0)[:20], "the file is damaged"),
@@ -233,6 +166,7 @@ def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
     ],
 )
 def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path: Path, monkeypatch) -> None:
+    """By the reader of all games; what else lies in a file's place is tried in tests/attacks/test_files.py."""
     monkeypatch.setattr(golden, "LIMIT", 200_000)
     monkeypatch.setattr(golden, "LINE", 60_000)
     path = tmp_path / "file"

@@ -19,8 +19,8 @@ from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, EngineError, IllegalAction, make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.fake import Fault, line_of
-from tests.support.forge.lines import settle
 from tests.support.forge.play import faking, row_of, trace
+from tests.support.waiting import wait_until
 
 PROFILES = ("", "Cautious")
 
@@ -270,7 +270,9 @@ def test_shaping_pays_the_same_in_sum():
 def test_a_dropped_engine_gives_its_daemons_back():
     with scripted(2) as fleet:
         fleet.start()
-        settle(lambda: all(each.free for each in fleet.daemons))  # else one game may have to give way to the other
+        assert wait_until(
+            lambda: all(each.free for each in fleet.daemons)
+        )  # else one game may have to give way to the other
         engine = engine_on(fleet, 2)
         with HostPool(engine) as pool:
             pool.start(make_buffers(engine, 2))

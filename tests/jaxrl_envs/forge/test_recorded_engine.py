@@ -12,10 +12,9 @@ import pytest
 
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recording import Writer
-from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import RECORDED, made_up
 from tests.support.forge.fleets import until as settled
-from tests.support.forge.recorded_engine import RecordedEngine, RecordedGame, main
+from tests.support.forge.recorded_engine import RecordedEngine, RecordedGame
 from tests.support.paths import ROOT
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
@@ -73,18 +72,6 @@ def recorded(conversation):
     return [line[2:].decode() for line in conversation.lines if line.startswith(b"< ")]
 
 
-def test_commands():
-    with replaying([made_up()]) as daemon, Client(daemon.port) as client:
-        assert client.ask("HELLO 1") == "HELLO 1 forge=1.0"
-        assert client.ask("PING") == "PONG"
-        assert client.ask("STATUS") == "FORGE DAEMON STATUS"
-        assert [client.hear() for _ in range(5)][0] == "  Active games: 0"
-        assert client.ask("DANCE") == "ERROR: unknown command DANCE"
-        assert client.ask("3") == "ERROR: no decision is awaited"
-        assert client.ask("NEWGAME a").startswith("ERROR: ")
-        assert client.ask("QUIT") is None
-
-
 def test_all_recorded_games_are_replayed_to_the_letter():
     games = [game for path in recording.find([RECORDED]) for game in recording.read(path)]
     with replaying(games, strict=True) as daemon, Client(daemon.port) as client:
@@ -102,12 +89,6 @@ def test_all_recorded_games_are_replayed_to_the_letter():
         assert daemon.played == len(games) > 20
 
 
-def test_a_line_without_end_is_given_up():
-    with replaying([made_up()]) as daemon, Client(daemon.port) as client:
-        assert client.ask("x" * 70_000) == "ERROR: line too long"
-        assert client.hear() is None
-
-
 def test_any_answer_will_do_unless_it_is_strict():
     game = made_up()
     with replaying([game]) as daemon, Client(daemon.port) as client:
@@ -118,23 +99,6 @@ def test_any_answer_will_do_unless_it_is_strict():
         heard = client.play(NEWGAME, lambda line: "0")
         assert heard[-1] == "ERROR: decision 2 was answered '1' in the recording, not '0'"
         assert client.hear() is None
-
-
-def test_commands_between_decision_and_answer():
-    with replaying([made_up()]) as daemon, Client(daemon.port) as client, Client(daemon.port) as other:
-        client.say(NEWGAME)
-        assert [client.hear()[:5] for _ in range(3)] == ["GAME_", "SEED:", "DECIS"]
-        assert client.ask("PING") == "PONG" and other.ask("PING") == "PONG"
-        other.say(NEWGAME)  # waits for its turn
-        client.say("STATUS")
-        settle(lambda: daemon.waiting == 1)
-        client.say("STATUS")
-        assert [client.hear() for _ in range(12)][7::4] == ["  Active games: 1", "  Waiting: 1"]
-        assert '"decision_id":2' in client.ask("0")
-        for _ in range(9):
-            client.say("0")
-        assert [client.hear() for _ in range(9)][-1] == recorded(made_up())[-1]
-        assert other.hear() == "GAME_START: a vs b"
 
 
 def test_the_choice_of_a_recording():
@@ -174,13 +138,6 @@ def test_one_game_at_a_time():
             assert third.hear() == "GAME_START: a vs b"
 
 
-def test_a_seat_that_is_given_away_is_not_asked_again():
-    with replaying([made_up(decisions=10)]) as daemon, Client(daemon.port) as client:
-        heard = client.play(NEWGAME, lambda line: "ai! Reckless" if '"decision_id":3,' in line else "0")
-        asked = [int(re.search(r'"decision_id":(\d+)', line)[1]) for line in heard if line.startswith("DECISION")]
-        assert asked == [1, 2, 3, 4, 6, 8, 10] and heard[-1].startswith("GAME_RESULT")
-
-
 # ---- as a process ---------------------------------------------------------------------------------------------------
 
 
@@ -204,10 +161,3 @@ def test_it_is_a_process(file):
         with Client(port) as client:
             client.say("SHUTDOWN")
         assert process.wait(10) == 0
-
-
-def test_a_port_that_is_taken(file):
-    with replaying([made_up()]) as daemon:
-        wrong = f"cannot listen on port {daemon.port}: Address already in use; choose another"
-        with pytest.raises(UserError, match=wrong):
-            main([str(file), "--port", str(daemon.port)])

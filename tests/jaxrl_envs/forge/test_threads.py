@@ -16,7 +16,8 @@ import pytest
 
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link, LinkError
-from tests.support.forge.lines import failure, later, server, settle
+from tests.support.forge.lines import failure, later, server
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_hundreds_of_links():
             thread.join()
         assert not wrong
         del links, threads, thread
-        settle(lambda: len(os.listdir("/proc/self/fd")) <= before)
+        assert wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
 def test_links_come_and_go_while_threads_wait_for_them():
@@ -93,7 +94,7 @@ def test_links_come_and_go_while_threads_wait_for_them():
         thread.join()
     assert len(ends) == 8 * 40
     gc.collect()  # a caught exception and its frame refer to each other
-    settle(lambda: len(os.listdir("/proc/self/fd")) <= files)
+    assert wait_until(lambda: len(os.listdir("/proc/self/fd")) <= files)
 
 
 def test_signals_in_a_wait():
@@ -121,35 +122,6 @@ def test_signals_in_a_wait():
             print("interrupted")
     """
     assert run_script(script) == "interrupted"
-
-
-def test_a_child_process_leaves_its_parents_links_alone():
-    script = """
-        import os, socket, threading, warnings
-        from jaxrl_envs.forge.wire.link import Link, LinkError
-        warnings.simplefilter("ignore")
-        ours, theirs = socket.socketpair()
-        link = Link(ours)
-        threading.Timer(0.3, theirs.sendall, (b"later\\n",)).start()
-        child = os.fork()
-        if child == 0:
-            try:
-                link.receive_line(5)
-            except LinkError as error:
-                assert error.kind == "closed"
-            link.close()
-            del link
-            ours, theirs = socket.socketpair()
-            own = Link(ours)
-            threading.Timer(0.1, theirs.sendall, (b"own\\n",)).start()
-            assert own.receive_line(5) == b"own"
-            os._exit(7)
-        assert link.receive_line(5) == b"later"
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        theirs.sendall(b"and on\\n")
-        print(link.receive_line(5).decode())
-    """
-    assert run_script(script) == "and on"
 
 
 def test_the_interpreter_ends_while_threads_wait():

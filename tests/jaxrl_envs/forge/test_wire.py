@@ -147,27 +147,6 @@ def test_a_line_of_ten_megabytes():
         assert failure(link) == "closed"
 
 
-@pytest.mark.parametrize("ending", (b"\n", b"\r\n"))
-def test_the_longest_line(pair, ending):
-    link, other = pair
-    sender = threading.Thread(target=other.sendall, args=((b"y" * 100_000 + ending) * 3 + b"y" * 100_001 + ending,))
-    sender.start()
-    for _ in range(3):
-        assert link.receive_line(5) == b"y" * 100_000
-    assert failure(link) == "too long"
-    link.close()
-    sender.join()
-
-
-@pytest.mark.parametrize("bad", (b"\xff", b"\xc3", b"\xe2\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"))
-@pytest.mark.parametrize("place", (0, 5, 70))
-def test_invalid_utf8_is_told(pair, bad, place):
-    link, other = pair
-    other.sendall(b"a" * place + bad + b"a" * 3 + b"\n" + b"b" * place + bad + b"\nfine\n")
-    assert failure(link) == "bad utf-8" and failure(link) == "bad utf-8"
-    assert link.receive_line(5) == b"fine"
-
-
 @pytest.mark.parametrize("when", (0.002, 0.1))
 @pytest.mark.parametrize("whose", ("ours", "theirs"))
 def test_closed_in_the_middle_of_a_wait(pair, when, whose):

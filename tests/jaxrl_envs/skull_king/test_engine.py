@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+from operator import setitem
 from pathlib import Path
 
 import numpy as np
@@ -101,47 +102,30 @@ def written(folder: Path, records: list[dict]) -> str:
     return str(path)
 
 
-def _more_points(record: dict) -> None:
-    record["rounds"][6]["scores"][1] += 10
+def swapped(deck: list, i: int, j: int) -> None:
+    deck[i], deck[j] = deck[j], deck[i]
 
 
-def _other_winner(record: dict) -> None:
-    record["rounds"][3]["tricks"][2]["win"] = -1
-
-
-def _fewer_legal(record: dict) -> None:
+def fewer_legal(record: dict) -> None:
     decision = next(d for d in record["rounds"][8]["dec"] if d[1] == 1 and len(d[2]) > 2)
     decision[2].remove(next(action for action in decision[2] if action != decision[3]))
 
 
-def _other_bid(record: dict) -> None:
-    record["rounds"][9]["dec"][0][3] ^= 1
-
-
-def _illegal_card(record: dict) -> None:
+def illegal_card(record: dict) -> None:
     decision = next(d for d in record["rounds"][4]["dec"] if d[1] == 1)
     decision[3] = next(action for action in range(11, 85) if action not in decision[2])
-
-
-def _swapped_cards(record: dict) -> None:
-    deck = record["decks"][5]
-    deck[0], deck[6] = deck[6], deck[0]
-
-
-def _other_rank(record: dict) -> None:
-    record["rank"][0] += 1
 
 
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
-        (_more_points, "round 7: scores"),
-        (_other_winner, "round 4, trick 3"),
-        (_fewer_legal, "round 9, decision"),
-        (_other_bid, "round 10"),
-        (_illegal_card, "round 5, decision"),
-        (_swapped_cards, "round 6, decision"),
-        (_other_rank, "end: rank"),
+        (lambda x: setitem(scores := x["rounds"][6]["scores"], 1, scores[1] + 10), "round 7: scores"),
+        (lambda x: setitem(x["rounds"][3]["tricks"][2], "win", -1), "round 4, trick 3"),
+        (fewer_legal, "round 9, decision"),
+        (lambda x: setitem(decision := x["rounds"][9]["dec"][0], 3, decision[3] ^ 1), "round 10"),
+        (illegal_card, "round 5, decision"),
+        (lambda x: swapped(x["decks"][5], 0, 6), "round 6, decision"),
+        (lambda x: setitem(x["rank"], 0, x["rank"][0] + 1), "end: rank"),
     ],
 )
 def test_damaged_copy_is_caught(damage, named: str, two_games: list[dict], tmp_path: Path, capsys) -> None:
@@ -159,26 +143,6 @@ def test_undamaged_copy_passes(two_games: list[dict], tmp_path: Path, capsys) ->
     for path in (written(tmp_path, two_games), str(plain)):
         assert cli.main(["verify", "skull_king", path]) == 0
         assert "2 games, " in (printed := capsys.readouterr().out) and " 0 disagreements" in printed
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "cannot read"),
-        (b"", "is empty"),
-        (b"no json\n", "line 1: not JSON"),
-        (b"[1, 2]\n", "is no recording"),
-        (b'{"rounds": []}\n', "line 1: not a record of games ('n' is missing)"),
-        (gzip.compress(b'{"plays": []}\n' * 50, mtime=0)[:20], "the file is damaged"),
-    ],
-)
-def test_unreadable_file_is_one_sentence(content: bytes | None, sentence: str, tmp_path: Path, capsys) -> None:
-    path = tmp_path / "file"
-    if content is not None:
-        path.write_bytes(content)
-    assert cli.main(["verify", "skull_king", str(path)]) == 2
-    complaint = capsys.readouterr().err.strip()
-    assert sentence in complaint and "\n" not in complaint
 
 
 def test_malformed_record_names_its_line(two_games: list[dict], tmp_path: Path, capsys) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.settings import Deployment
 from tests.support.forge.fake import DECISIONS, Fault, fake_home, fake_java
+from tests.support.waiting import wait_until
 
 # A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line,
 # and waits for a line of input. Arguments: home, java, number of daemons.
@@ -56,10 +56,7 @@ def fleets_on(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not in {seconds} s: {what}"
-        time.sleep(0.01)
+    assert wait_until(condition, seconds), f"not in {seconds} s: {what}"
 
 
 def pids_of(fleet: Fleet) -> list[int]:
