@@ -60,7 +60,7 @@ COMMANDS = {  # name -> module, see `Command`
     "bench": "jaxrl.training.bench.command_bench",
     "compare": "jaxrl.diagnose.command_compare",
     "diagnose": "jaxrl.diagnose.command_diagnose",
-    "plan": "jaxrl.diagnose.estimates.command_plan",
+    "plan": "jaxrl.diagnose.command_plan",
     "zoo": "jaxrl.zoo.command",
     "games": "jaxrl.config.command_games",
     "runs": "jaxrl.runs.command_runs",

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxrl import config as configs
-from jaxrl.diagnose import hardware, play
-from jaxrl.diagnose.estimates import jaxprs
+from jaxrl.diagnose import hardware, jaxprs, play
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.diagnose.training import Training
 from jaxrl.games import make_env

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl.config import Config
 from jaxrl.diagnose import play
-from jaxrl.diagnose.estimates.jaxprs import count_flops
+from jaxrl.diagnose.jaxprs import count_flops
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.diagnose.training import Training, evaluation, playing
 from jaxrl.games import make_env

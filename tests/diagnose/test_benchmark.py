@@ -11,8 +11,7 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.diagnose import hardware, play, timing
-from jaxrl.diagnose.estimates import jaxprs
+from jaxrl.diagnose import hardware, jaxprs, play, timing
 from jaxrl.diagnose.timing import Contestant, Speed
 from jaxrl.diagnose.training import comparable
 from jaxrl.text_tables import count, table
@@ -119,8 +118,12 @@ def test_flops_of_products_and_loops():
     def function(x, y):
         return jax.lax.scan(lambda c, _: (c @ y, None), x, None, length=3)[0]
 
-    jaxpr = jax.make_jaxpr(function)(jnp.ones((2, 5)), jnp.ones((5, 5)))
-    assert jaxprs.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
+    def bounded(x, y):
+        return jax.lax.while_loop(lambda c: (c[0] < 3) & (c[1][0, 0] > 0), lambda c: (c[0] + 1, c[1] @ y), (0, x))[1]
+
+    for each in (function, bounded):
+        jaxpr = jax.make_jaxpr(each)(jnp.ones((2, 5)), jnp.ones((5, 5)))
+        assert jaxprs.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
 
 
 SMALL = ["env.id=tests.support.games:TicTacToe", "network.hidden=[8,16]", "train.num_envs=8", "train.num_steps=4"]

@@ -1,4 +1,4 @@
-"""`jaxrl diagnose --gpu CARD`: the reader of compiled modules, the model of a card, budgets, and the compiler."""
+"""`jaxrl diagnose --gpu CARD`: the reader of compiled modules, cards, budgets, and the compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.diagnose.gpu import compiler, hlo
-from jaxrl.diagnose.gpu.cards import LAUNCH, WAIT, find_card
+from jaxrl.diagnose.gpu.cards import find_card
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import ROOT
 
@@ -45,31 +45,17 @@ def test_loops_and_kernels_of_a_compiled_module(program):
 def test_bytes_and_products_of_kernels(program):
     product, tanh, row, _ = program.inner[0].kernels
     x, w = 64 * 32 * 4, 32 * 32 * 4
-    assert product.flops == 2 * 64 * 32 * 32 and not product.half
+    assert product.flops == 2 * 64 * 32 * 32
     assert product.bytes == x + w + x  # without the workspace of cuBLAS
     assert tanh.bytes == 2 * x and tanh.source == "/src/tests/loops.py:5"
     assert row.bytes == 32 * 4 + 4 + 32 * 4  # one row read and put into the array of rows in place
 
 
-def test_the_model_takes_the_longest_of_launch_traffic_and_products(program):
-    card = find_card("h100")
-    small = program.inner[0].kernels[1]
-    assert card.kernel_seconds(small) == LAUNCH and card.kernel_seconds(small, 0.0) == small.bytes / card.bandwidth
-    wide = small._replace(flops=10**12, half=True)
-    assert card.kernel_seconds(wide) == pytest.approx(1e12 / 989.4e12)
-    assert card.seconds(program) == pytest.approx(54 * LAUNCH + 9 * WAIT)
-    # A thousand times the data takes longer than launches where a kernel moves more than a few values.
-    assert card.kernel_seconds(small, scale=1000) == pytest.approx(1000 * small.bytes / card.bandwidth)
-    assert card.seconds(program) < card.seconds(program, scale=1000) < 1000 * card.seconds(program)
-
-
 def test_cards_by_name_or_by_file(tmp_path):
-    assert find_card("rtx4080s").memory < find_card("rtx4090").memory < find_card("h100").memory
+    assert [find_card(name).name.split()[-1] for name in ("h100", "rtx4080s", "rtx4090")] == ["HBM3", "SUPER", "4090"]
     file = tmp_path / "card.txtpb"
     file.write_text(find_card("a100").target)
-    found = find_card(str(file))
-    assert found.name == "NVIDIA A100-SXM4-80GB" and found.bandwidth == find_card("a100").bandwidth
-    assert found.float32 == pytest.approx(19.5e12, rel=0.01)  # without a data sheet, of its float32 units
+    assert find_card(str(file)) == find_card("a100")
     with pytest.raises(UserError, match="no GPU or file 'h10'"):
         find_card("h10")
     file.write_text("nothing")
@@ -102,11 +88,10 @@ def test_a_report_names_parts_and_the_costliest_lines(program):
     assert compiler.parts(found, config) == {"step": Counter(fusion=3, product=1)}
     text = compiler.describe(found, config, find_card("h100"))
     assert "a step: 4 kernels, 0 copies, 0 waits" in text and "arguments 2.0, temporary 0.5" in text
-    assert "An update launches 54 kernels, waits 9 times for the host" in text and "not measured" in text
-    costliest = next(line for line in text.split("source line")[1].splitlines() if line.startswith("tests/"))
-    assert costliest.split()[:2] == ["tests/loops.py:9", "14"]
-    rates = compiler.rates_of(found, config, find_card("h100"))
-    assert rates[0] == pytest.approx(config.batch_size / (54 * LAUNCH + 9 * WAIT))
+    assert f"an update of {config.batch_size:,} steps: 54 kernels, 9 waits for the host" in text
+    rows = [line.split() for line in text.split("source line")[1].splitlines() if line.startswith("tests/")]
+    assert rows[0][:2] == ["tests/loops.py:9", "14"]
+    assert sorted(rows, key=lambda row: -int(row[1])) == rows
 
 
 def test_flags_of_the_user_stay(monkeypatch):

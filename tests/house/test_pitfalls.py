@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.diagnose.estimates.jaxprs import count_equations, program_size
+from jaxrl.diagnose.jaxprs import count_equations, program_size
 from jaxrl_envs.contract import registry
 from scripts.benchmark import compiled
 from scripts.benchmark.report import Effort, measure

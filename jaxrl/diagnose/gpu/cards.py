@@ -1,63 +1,19 @@
-"""GPUs that programs are compiled for, and what a program would take on one: a model of one page, not a measurement.
-
-A kernel takes its launch, its traffic at the memory's bandwidth or its matrix products at the peak of the data sheet,
-whichever is longest, because launches overlap with what runs; each time that the host reads a value to decide about
-a loop or a branch costs a wait. Real programs stay below the peaks, so rates are upper bounds.
-"""
+"""Descriptions of GPUs that programs are compiled for."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from jaxrl.diagnose.gpu.hlo import Kernel, Loop
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest
 
-LAUNCH = 2.5e-6  # seconds of a kernel launched alone
-IN_GRAPH = 1e-6  # seconds of a kernel within a CUDA graph
-WAIT = 15e-6  # seconds for which the GPU waits when the host reads a value: 10 to 20
-
 
 class Card(NamedTuple):
-    """A GPU: XLA's description of it, and the figures of the model.
-
-    Attributes:
-      name: as its driver reports it.
-      target: a GpuTargetConfigProto of XLA as text.
-      memory: bytes.
-      bandwidth: bytes/s.
-      float32: FLOP/s of float32 products, in TF32 where the card has it.
-      bfloat16: FLOP/s of bfloat16 products, sums in float32, dense.
-    """
+    """A GPU and XLA's description of it, a GpuTargetConfigProto as text."""
 
     name: str
     target: str
-    memory: float
-    bandwidth: float
-    float32: float
-    bfloat16: float
-
-    def seconds(self, loop: Loop, launch: float = LAUNCH, scale: float = 1) -> float:
-        """Least seconds of one round of a loop, with all loops within, on `scale` times the data."""
-        kernels = ((times, each) for part, times in loop.walk() for each in part.kernels)
-        whole = sum(times * self.kernel_seconds(each, launch, scale) for times, each in kernels)
-        return whole + WAIT * loop.count()["waits"]
-
-    def kernel_seconds(self, kernel: Kernel, launch: float = LAUNCH, scale: float = 1) -> float:
-        """Least seconds of a kernel on `scale` times the data."""
-        peak = self.bfloat16 if kernel.half else self.float32
-        return max(launch, scale * kernel.bytes / self.bandwidth, scale * kernel.flops / peak)
-
-
-def assumptions(card: Card) -> str:
-    """The sentence about the figures of the model."""
-    return (
-        f"Estimated, not measured: {1e6 * LAUNCH:g} us for a kernel launched alone, {1e6 * IN_GRAPH:g} us in a CUDA "
-        f"graph, {1e6 * WAIT:g} us for a wait, {card.bandwidth / 1e9:,.0f} GB/s, products at {card.float32 / 1e12:g} "
-        f"TFLOP/s in TF32 and {card.bfloat16 / 1e12:g} in bfloat16; a loop that ends by data runs to its "
-        "bound, without one once."
-    )
 
 
 TARGET = """
@@ -95,34 +51,21 @@ _FACTS = {  # as their drivers report them
         **{"memory": 25300000000, "bandwidth": 1008100000000},
     },
 }
-_PEAKS = {  # FLOP/s of the data sheets: (TF32, bfloat16), dense
-    "h100": (494.7e12, 989.4e12),
-    "a100": (156e12, 312e12),
-    "rtx4080s": (52.2e12, 104.4e12),
-    "rtx4090": (82.6e12, 165.2e12),
-}
 
 
 def find_card(name: str) -> Card:
     """The card of that name, or of a file with XLA's description (`GpuTargetConfigProto` as text).
 
     Raises:
-      UserError: there is neither, or the file lacks a figure.
+      UserError: there is neither, or the file is another one.
     """
     if name in _FACTS:
-        return _card(TARGET.format(**_FACTS[name]), _PEAKS[name])
+        return Card(str(_FACTS[name]["name"]), TARGET.format(**_FACTS[name]))
     try:
-        return _card(files.contents(name).decode(), None)
+        target = files.contents(name).decode(errors="replace")
     except OSError as error:
         raise UserError(f"there is no GPU or file {name!r}: {nearest(name, _FACTS)}") from error
-    except (KeyError, UnicodeError) as error:
-        raise UserError(f"{name!r} is no GpuTargetConfigProto of XLA as text: it has no {error}.") from error
-
-
-def _card(target: str, peaks: tuple[float, float] | None) -> Card:
-    """A card with the products of its data sheet, or with those of its float32 units."""
-    found = dict(re.findall(r'\b(\w+): "?([^\s"][^\n"]*?)"?(?=[\s}])', target))
-    name = re.search(r'device_description_str: "([^"]*)"', target)
-    float32 = 2e9 * float(found["core_count"]) * float(found["fpus_per_core"]) * float(found["clock_rate_ghz"])
-    memory, bandwidth = float(found["device_memory_size"]), float(found["memory_bandwidth"])
-    return Card(name.group(1) if name else "a GPU", target, memory, bandwidth, *(peaks or (float32, float32)))
+    if "core_count" not in target:
+        raise UserError(f"{name!r} is no GpuTargetConfigProto of XLA as text: it has no core_count.")
+    found = re.search(r'device_description_str: "([^"]*)"', target)
+    return Card(found.group(1) if found else "a GPU", target)

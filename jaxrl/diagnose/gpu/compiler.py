@@ -16,7 +16,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from jaxrl.config import Config
-from jaxrl.diagnose.gpu.cards import IN_GRAPH, LAUNCH, Card, assumptions
+from jaxrl.diagnose.gpu.cards import Card
 from jaxrl.diagnose.gpu.hlo import Kernel, Loop, kernels_of, read
 from jaxrl.diagnose.gpu.programs import Lowerable, programs
 from jaxrl.games import GameForms
@@ -145,38 +145,18 @@ def describe(found: Compiled, config: Config, card: Card) -> str:
     text = [
         f"{found.name} for {card.name}: compiled in {found.seconds:.0f} CPU s; MB of memory: {memory}",
         table(head, [_row(loop, depth) for loop, depth in _deep(found.program, 0)]),
-        table(["source line", "kernels", "MB", "% of the time", "mostly"], list(_costliest(found.program, card))),
+        table(["source line", "kernels", "MB", "mostly"], list(_costliest(found.program))),
     ]
     for part, counts in parts(found, config).items():
         text.append(f"a {part}: " + ", ".join(f"{number} {what}" for what, number in limited(counts).items()))
-    return "\n\n".join(text + [estimate(found, config, card)] * (found.updates > 0))
-
-
-def estimate(found: Compiled, config: Config, card: Card) -> str:
-    """The sentence about the time of an update."""
-    launches, waits = totals(found)
-    slower, faster = rates_of(found, config, card)
-    slow, fast = (f"{1e3 * config.batch_size / rate:.3g} ms" for rate in (slower, faster))
-    return (
-        f"An update launches {launches:,.0f} kernels, waits {waits:,.0f} times for the host and takes at least {slow}, "
-        f"or {fast} within CUDA graphs: at most {slower:,.0f} or {faster:,.0f} steps/s. {assumptions(card)}"
-    )
-
-
-def totals(found: Compiled) -> tuple[float, float]:
-    """(kernels, waits) of an update."""
-    counts = found.program.count()
-    return kernels_of(counts) / found.updates, counts["waits"] / found.updates
-
-
-def rates_of(found: Compiled, config: Config, card: Card, scale: int = 1) -> tuple[float, float]:
-    """Steps/s at most of a training with `scale` times the games, with kernels launched alone and in CUDA graphs.
-
-    Kernels stay the same, bytes and products grow with the games; parameters do not, so it is slightly too slow.
-    """
-    steps = found.updates * config.batch_size * scale
-    slow, fast = (card.seconds(found.program, launch, scale) for launch in (LAUNCH, IN_GRAPH))
-    return steps / slow, steps / fast
+    if found.updates:
+        counts = found.program.count()
+        kernels, waits = kernels_of(counts) / found.updates, counts["waits"] / found.updates
+        text.append(
+            f"an update of {config.batch_size:,} steps: {kernels:,.0f} kernels, {waits:,.0f} waits for the host; "
+            "a loop that ends by data runs to its bound, without one once"
+        )
+    return "\n\n".join(text)
 
 
 def _deep(loop: Loop, depth: int) -> Iterator[tuple[Loop, int]]:
@@ -211,21 +191,20 @@ def _makes(loop: Loop, scope: str) -> bool:
     return re.search(rf"\b{scope}\)*/while$", loop.op_name) is not None
 
 
-def _costliest(program: Loop, card: Card) -> Iterator[list[str]]:
-    """Rows of the source lines whose kernels take longest, by the model."""
-    lines: dict[str, list[tuple[float, int, Kernel]]] = {}
+def _costliest(program: Loop) -> Iterator[list[str]]:
+    """Rows of the source lines with most kernels; of equally many, of those that move most bytes."""
+    lines: dict[str, list[tuple[int, Kernel]]] = {}
     for loop, times in program.walk():
         for kernel in loop.kernels:
             line = short(kernel.source) or f"{_title(loop)} {short(loop.source)}".strip()
-            lines.setdefault(line, []).append((times * card.kernel_seconds(kernel), times, kernel))
-    whole = card.seconds(program)
-    seconds = {line: sum(took for took, _, _ in each) for line, each in lines.items()}
-    for line in sorted(seconds, key=lambda line: -seconds[line])[:COSTLIEST]:
-        kernels = sum(times for _, times, _ in lines[line])
-        moved = sum(times * kernel.bytes for _, times, kernel in lines[line])
-        _, _, most = max(lines[line], key=lambda each: each[0])
-        share, name = 100 * seconds[line] / whole, "/".join(most.op_name.split("/")[-2:]) or most.kind
-        yield [line, f"{kernels:,}", f"{moved / 1e6:,.0f}", f"{share:.1f}", name]
+            lines.setdefault(line, []).append((times, kernel))
+    totals = {
+        line: (sum(n for n, _ in each), sum(n * kernel.bytes for n, kernel in each)) for line, each in lines.items()
+    }
+    for line, (kernels, moved) in sorted(totals.items(), key=lambda each: each[1], reverse=True)[:COSTLIEST]:
+        _, most = max(lines[line], key=lambda each: (each[0], each[1].bytes))
+        name = "/".join(most.op_name.split("/")[-2:]) or most.kind
+        yield [line, f"{kernels:,}", f"{moved / 1e6:,.0f}", name]
 
 
 def short(source: str) -> str:

@@ -38,7 +38,6 @@ class Kernel(NamedTuple):
       source: "path:line" of the innermost frame outside of libraries; empty if XLA names none.
       bytes: read and written; of an array that is sliced or updated in place, the part.
       flops: of its matrix products, 2 M N K each.
-      half: whether their operands have 16 bits.
     """
 
     kind: str
@@ -46,7 +45,6 @@ class Kernel(NamedTuple):
     source: str
     bytes: int
     flops: int = 0
-    half: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,19 +176,17 @@ class _Module:
 
     def _kernel(self, each: Operation, types: dict[str, str]) -> Kernel:
         called = [self.computations[name] for name in CALLED.findall(each.text) if name in self.computations]
-        flops, half = _products(each, types)
+        flops = _products(each, types)
         for body in called:
             inner = {operation.name: operation.type for operation in body}
-            for operation in body:
-                more, small = _products(operation, inner)
-                flops, half = flops + more, half or small
+            flops += sum(_products(operation, inner) for operation in body)
         kind = "copy" if each.kind == "copy-start" else each.kind
         if flops and (kind == "custom-call" or "__triton" in each.text):
             kind = "product"
         if any(operation.kind == "sort" for body in called for operation in body):
             kind = "sort"
         moved = _fused_bytes(called[0]) if each.kind == "fusion" and called else _plain_bytes(each, types)
-        return Kernel(kind, *self._origin(each), moved, flops, half)
+        return Kernel(kind, *self._origin(each), moved, flops)
 
     def _origin(self, each: Operation) -> tuple[str, str]:
         """(op_name, "path:line") of the metadata."""
@@ -299,14 +295,14 @@ def _fused_bytes(body: Sequence[Operation]) -> int:
     return reads + sum(written(each) for each in body if each.root)
 
 
-def _products(each: Operation, types: dict[str, str]) -> tuple[int, bool]:
-    """(2 M N K of a matrix product, whether its operands have 16 bits); (0, False) for any other operation."""
+def _products(each: Operation, types: dict[str, str]) -> int:
+    """2 M N K of a matrix product; 0 for any other operation."""
     if not (each.kind == "dot" or (each.kind == "custom-call" and PRODUCT.search(each.text))):
-        return 0, False
+        return 0
     axes = re.search(r'lhs_contracting_dims=\{([\d,]*)\}|lhs_contracting_dimensions":\[([^\]]*)\]', each.text)
     left = _shapes(types.get(each.operands[0], "")) if each.operands else []
     if axes is None or not left:
-        return 0, False
-    bits, shape = left[0]
+        return 0
+    shape = left[0][1]
     contracted = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", axes.group(1) or axes.group(2) or ""))
-    return 2 * math.prod(_shapes(each.type)[0][1]) * contracted, bits <= 16
+    return 2 * math.prod(_shapes(each.type)[0][1]) * contracted

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config
-from jaxrl.diagnose.estimates.jaxprs import count_flops, equations
+from jaxrl.diagnose.jaxprs import count_flops, equations
 from jaxrl.diagnose.training import evaluation
 from jaxrl.games import GameForms
 from jaxrl.matches.config import EVALUATION_SEED
