@@ -44,7 +44,6 @@ COMMANDS = {  # name -> module, see `Command`
     "resume": "jaxrl.training.launching.command_resume",
     "evaluate": "jaxrl.matches.command_evaluate",
     "tournament": "jaxrl.matches.tournaments.command_tournament",
-    "rate": "jaxrl.matches.tournaments.command_rate",
     "exploit": "jaxrl.training.exploit.command_exploit",
     "distill": "jaxrl.training.imitation.command_distill",
     "imitate": "jaxrl.training.imitation.command_imitate",

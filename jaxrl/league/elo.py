@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import chex
@@ -69,28 +69,22 @@ class Ratings:
 
     Attributes:
       names: of the players.
-      rating: f64[M], on the Elo scale; the anchor's is the given number.
-      covariance: f64[M, M], of the estimated ratings; zero in the row and column of the anchor.
-      anchor: number of the player whose rating is fixed.
+      rating: f64[M], on the Elo scale; those of the anchors are given numbers.
+      covariance: f64[M, M], of the estimated ratings; zero in the rows and columns of the anchors.
+      anchors: numbers of the players whose ratings are fixed.
       virtual_draws: drawn games added to each pair that met: 0 unless there would be no finite estimate.
     """
 
     names: tuple[str, ...]
     rating: np.ndarray
     covariance: np.ndarray
-    anchor: int
+    anchors: tuple[int, ...]
     virtual_draws: float
 
     @property
     def half(self) -> np.ndarray:
-        """f64[M], half widths of the 95 % intervals of the distances to the anchor; its own is 0."""
+        """f64[M], half widths of the 95 % intervals of the distances to the anchors; their own are 0."""
         return Z95 * np.sqrt(np.diag(self.covariance))
-
-    def difference(self, first: str, second: str) -> tuple[float, float]:
-        """The rating of one player minus another's, and the half width of its 95 % interval."""
-        i, j = self.names.index(first), self.names.index(second)
-        c = self.covariance
-        return float(self.rating[i] - self.rating[j]), Z95 * math.sqrt(max(0.0, c[i, i] + c[j, j] - 2 * c[i, j]))
 
     def order(self) -> list[int]:
         """The players' numbers, strongest first."""
@@ -99,7 +93,7 @@ class Ratings:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "anchor": self.names[self.anchor],
+            "anchors": [self.names[i] for i in self.anchors],
             "virtual_draws": self.virtual_draws,
             "players": [
                 {"name": self.names[i], "rating": float(self.rating[i]), "half_width_95": float(self.half[i])}
@@ -108,13 +102,11 @@ class Ratings:
         }
 
 
-def bradley_terry(
-    scores: np.ndarray, names: Sequence[str], anchor: str | None = None, anchor_rating: float = 0.0
-) -> Ratings:
+def bradley_terry(scores: np.ndarray, names: Sequence[str], known: Mapping[str, float] | None = None) -> Ratings:
     """Fits maximum-likelihood ratings to the results of players that met in pairs.
 
     Newton's method on the log-likelihood sum_ij scores[i, j] log p_ij, which is concave. The intervals come from the
-    observed Fisher information, whose inverse (anchor left out) is the covariance of the ratings. They take games as
+    observed Fisher information, whose inverse (anchors left out) is the covariance of the ratings. They take games as
     independent and a draw as half a win and half a loss, which overstates the variance of games with draws: with them,
     or with deals played from both seats, intervals are somewhat too wide.
 
@@ -126,8 +118,7 @@ def bradley_terry(
       scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is
         ignored. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
       names: of the M players.
-      anchor: the player with the rating `anchor_rating`; the first one if None.
-      anchor_rating: that number.
+      known: ratings of the anchors, which are taken as exact; by default the first player is rated 0.
 
     Raises:
       UserError: an unknown anchor, or players that are not connected by games.
@@ -136,40 +127,30 @@ def bradley_terry(
     count = len(names)
     if scores.shape != (count, count) or (scores < 0).any():
         raise ValueError(f"scores must be [{count}, {count}] and not negative, not {scores.shape}")
-    if anchor is not None and anchor not in names:
-        raise UserError(f"there is no player {anchor!r} to anchor the ratings on: {nearest(anchor, names)}")
-    fixed = 0 if anchor is None else list(names).index(anchor)
+    known = known or {names[0]: 0.0}
+    if absent := [name for name in known if name not in names]:
+        raise UserError(f"there is no player {absent[0]!r} to anchor the ratings on: {nearest(absent[0], names)}")
+    anchors = [list(names).index(name) for name in known]
+    together = np.ix_(anchors, anchors)  # distances between anchors need no games
     np.fill_diagonal(scores, 0.0)
-    met = scores + scores.T > 0
-    apart = [names[int(i)] for i in np.flatnonzero(~_reachable(met)[fixed])]
+    met, ahead = scores + scores.T > 0, scores > 0
+    linked = met.copy()
+    linked[together] = ahead[together] = True
+    apart = [names[int(i)] for i in np.flatnonzero(~_reachable(linked)[anchors[0]])]
     if apart:
-        raise UserError(f"{', '.join(apart)} and {names[fixed]} are not connected by games: they cannot be compared.")
-    virtual = 0.0 if _reachable(scores > 0).all() else VIRTUAL_DRAWS
-    free = np.arange(count) != fixed
-    strength, information = _newton(scores + virtual / 2 * met, free, np.zeros(count))
+        raise UserError(
+            f"{', '.join(apart)} and {names[anchors[0]]} are not connected by games: they cannot be compared."
+        )
+    virtual = 0.0 if _reachable(ahead).all() else VIRTUAL_DRAWS
+    free = ~np.isin(np.arange(count), anchors)
+    start = np.full(count, np.mean([*known.values()]) / SCALE)
+    start[anchors] = np.array([*known.values()]) / SCALE
+    strength, information = _newton(scores + virtual / 2 * met, free, start)
     covariance = np.zeros((count, count))
     covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
-    return Ratings(tuple(names), anchor_rating + SCALE * strength, SCALE**2 * covariance, fixed, virtual)
-
-
-def rating_against(won: np.ndarray, lost: np.ndarray, ratings: np.ndarray) -> tuple[float, float]:
-    """Fits the maximum-likelihood rating of one player to its games against others whose ratings are taken as exact.
-
-    Args:
-      won: f64[M], its points against each opponent, a draw half a point.
-      lost: f64[M], the opponents' points. If it won or lost every game, `VIRTUAL_DRAWS` are added to each pair.
-      ratings: f64[M], of the opponents.
-
-    Returns:
-      The rating, and the half width of its 95 % interval.
-    """
-    chex.assert_equal_shape((won, lost, ratings))
-    virtual = 0.0 if won.any() and lost.any() else VIRTUAL_DRAWS
-    scores = np.zeros((len(won) + 1, len(won) + 1))
-    scores[-1, :-1], scores[:-1, -1] = won + virtual / 2, lost + virtual / 2
-    start = np.append(ratings, np.mean(ratings)) / SCALE
-    strength, information = _newton(scores, np.arange(len(start)) == len(won), start)
-    return float(SCALE * strength[-1]), float(Z95 * SCALE / math.sqrt(information[-1, -1]))
+    rating = SCALE * strength
+    rating[anchors] = [*known.values()]
+    return Ratings(tuple(names), rating, SCALE**2 * covariance, tuple(anchors), virtual)
 
 
 def _reachable(edges: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ from jaxrl import config as configs
 from jaxrl.diagnose import machine_report
 from jaxrl.diagnose.gpu.cards import _FACTS, TARGET, find_card
 from jaxrl.matches.recording import replays
-from jaxrl.matches.tournaments import published_matrix, rating_scale
+from jaxrl.matches.tournaments import known_ratings
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import _MAGIC, load_policy, read_parameters, save_policy
 from jaxrl.runs import metric_log, status
@@ -47,6 +47,7 @@ from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import golden as skull_king
+from scripts import published_matrix
 from tests.runs.test_checkpoint import store_with
 from tests.support.paths import GOLDEN, ROOT
 
@@ -441,7 +442,7 @@ KINDS: dict[str, Callable[[Path], Kind]] = {
     "maps": _plain("file.yaml", BATTLE / "maps.yaml", lambda path: maps.load_map(f"{path}:centre")),
     "rosters": _plain("file.yaml", sorted((BATTLE / "rosters").glob("*.yaml"))[0], rosters.load_roster),
     "a published matrix": _plain("file.json", GOLDEN / "beasty_bar" / "bot_matrix.json", published_matrix.load_matrix),
-    "a rating scale": _plain("file.yaml", sorted((ROOT / "configs/ratings").glob("*.yaml"))[0], rating_scale.read),
+    "known ratings": _plain("file.yaml", sorted((ROOT / "configs/ratings").glob("*.yaml"))[0], known_ratings.read),
     "a report of a machine": _report,
     "a graphics card": lambda folder: _one(
         folder, "file.pbtxt", [TARGET.format(**_FACTS["h100"]).encode()], lambda path: find_card(str(path))

@@ -57,7 +57,6 @@ CHEAP = [  # and what their output holds; they need no run, no network and no ot
     (r"jaxrl config --env \w+", "env.options"),
     ("jaxrl games", "skull_king"),
     ("jaxrl zoo( show skull_king| get skull_king)?", "skull_king"),
-    ("jaxrl rate", "hard"),
     ("jaxrl check examples.nim:Nim", "passed"),
 ]
 

@@ -287,7 +287,7 @@ def test_every_member_that_was_met_is_rated_with_an_interval():
     np.testing.assert_allclose(fit.half, [0, *[Z95 * SCALE / math.sqrt(100 * 0.24)] * 2], rtol=1e-6)
     seats, pool = rated(FULL, TicTacToe())
     fit = member_ratings(seats, pool)
-    assert fit.names[fit.anchor] == "random" and fit.rating[1] == 1000.0
+    assert fit.names[fit.anchors[0]] == "random" and fit.rating[1] == 1000.0
     np.testing.assert_allclose(fit.rating[0], 1000 + away, atol=1e-3)
 
 

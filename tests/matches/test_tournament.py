@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.matches import evaluate
 from jaxrl.matches.outcomes import Outcomes
-from jaxrl.matches.tournaments import heatmap, published_matrix, tournament
+from jaxrl.matches.tournaments import known_ratings, tournament
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
@@ -24,9 +24,13 @@ from jaxrl.players.find import find_players
 from jaxrl.players.player import Player, bot_player
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
+from scripts import published_matrix
 from tests.support.games import Corridor, HighCard, OneLoser, RockPaperScissors, TicTacToe
-from tests.support.paths import GOLDEN
+from tests.support.ladder_game import RATINGS
+from tests.support.paths import GOLDEN, ROOT
 
 MATRIX = GOLDEN / "beasty_bar" / "bot_matrix.json"
 BOTS = ["env.id=tests.support.games:HighCard", "run.cache_dir=''"]
@@ -241,34 +245,26 @@ WIDE = '{"names": ["a"], "win": [[1, 2]], "draw": [[1, 2]], "loss": [[1, 2]], "g
 @pytest.mark.slow
 def test_the_bots_of_beasty_bar_have_the_strength_of_the_reference(capsys):
     """20,000 games a pair, in one command."""
-    command = ["tournament", "bots", "--self", "env.id=beasty_bar", "--deals", "10000", "--reference", str(MATRIX)]
-    assert cli.main(command) == 0, capsys.readouterr().out
+    command = [str(MATRIX), "bots", "env.id=beasty_bar", "--deals", "10000"]
+    assert published_matrix.main(command) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '"x"', WIDE])
-def test_a_broken_reference_is_one_sentence(tmp_path, content):
+def test_a_broken_reference_is_one_sentence(tmp_path, capsys, content):
     (tmp_path / "m.json").write_text(content)
-    with pytest.raises(UserError, match="not a matrix"):
-        published_matrix.load_matrix(tmp_path / "m.json")
+    assert cli.guarded(lambda: published_matrix.main([str(tmp_path / "m.json"), "bots", *BOTS])) == 2
+    assert "not a matrix" in capsys.readouterr().err
 
 
-# ---- the command ----
-
-
-def test_the_command_writes_tables_and_compares(tmp_path, capsys):
+def test_a_comparison_with_what_three_games_say_and_with_what_many_say(tmp_path, capsys):
     third = np.full((3, 3), 100 / 3).tolist()
     vague = {"names": ["random", "lowest", "highest"], "win": third, "draw": third, "loss": third, "games": 3}
     (tmp_path / "vague.json").write_text(json.dumps(vague))
-    command = ["tournament", "bots", *BOTS, "--deals", "30", "--reference", str(tmp_path / "vague.json")]
-    assert cli.main([*command, "--out", str(tmp_path / "out"), "--no-picture"]) == 0, "three games say nothing"
-    output = capsys.readouterr().out
-    assert "row at a table of column" in output and "| random  | +0.0" in output and "they agree" in output
-    record = json.loads((tmp_path / "out" / "matrix.json").read_text())
-    assert record["ratings"]["anchor"] == "random" and record["names"] == ["random", "lowest", "highest"]
-    assert (tmp_path / "out" / "table.md").read_text() in output
-    assert not (tmp_path / "out" / "heatmap.png").exists()
+    command = [str(tmp_path / "vague.json"), "bots", *BOTS, "--deals", "30"]
+    assert published_matrix.main(command) == 0, "three games say nothing"
+    assert "they agree" in capsys.readouterr().out
     (tmp_path / "vague.json").write_text(json.dumps(vague | {"games": 100_000}))
-    assert cli.main(command) == 1
+    assert published_matrix.main(command) == 1
     assert "DISAGREE" in capsys.readouterr().out
 
 
@@ -278,13 +274,16 @@ def test_what_a_tournament_writes_is_a_reference(mixed, tmp_path):
     assert agreement.ok and agreement.chi_square == pytest.approx(0.0) and agreement.pairs == 15
 
 
-def test_the_picture(mixed, tmp_path):
-    pytest.importorskip("matplotlib")
-    from matplotlib.image import imread
+# ---- the command ----
 
-    heatmap.draw(mixed, mixed.ratings("random"), tmp_path / "heatmap.png")
-    pixels = imread(tmp_path / "heatmap.png")
-    assert min(pixels.shape[:2]) > 500 and len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50
+
+def test_the_command_writes_tables(tmp_path, capsys):
+    assert cli.main(["tournament", "bots", *BOTS, "--deals", "30", "--out", str(tmp_path / "out")]) == 0
+    output = capsys.readouterr().out
+    assert "row at a table of column" in output and "| random  | +0.0" in output
+    record = json.loads((tmp_path / "out" / "matrix.json").read_text())
+    assert record["ratings"]["anchors"] == ["random"] and record["names"] == ["random", "lowest", "highest"]
+    assert (tmp_path / "out" / "table.md").read_text() in output
 
 
 @pytest.mark.parametrize(
@@ -295,9 +294,9 @@ def test_the_picture(mixed, tmp_path):
         (["bot:lowest", "no_such_run@all"], "no_such_run"),
         (["bots", *BOTS, "--anchor", "bot:best"], "does not take part"),
         (["bots", *BOTS, "--deals", "1"], "--deals must be at least 2"),
-        (["bots", *BOTS, "--reference", "no/such/file"], "check the path"),
+        (["bots", *BOTS, "--anchor", "no/such/file.yaml"], "check the path"),
         (["bot:lowest", *BOTS], "needs two players"),
-        (["bots", *BOTS, "--out", __file__, "--no-picture"], "cannot write to the folder"),
+        (["bots", *BOTS, "--out", __file__], "cannot write to the folder"),
     ],
 )
 def test_mistakes(capsys, arguments, message):
@@ -305,10 +304,75 @@ def test_mistakes(capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-def test_a_missing_plot_package_is_said_before_anything_is_played(capsys, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert cli.main(["tournament", "bots", *BOTS, "--out", str(tmp_path / "out")]) == 2
-    assert "jaxrl[plots]" in capsys.readouterr().err and not (tmp_path / "out").exists()
+# ---- known ratings ----
+
+LADDER = ["--deals", "1000", "env.id=tests.support.ladder_game:Ladder", "run.cache_dir=''"]
+
+
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory):
+    """The ratings of three bots of planted strength."""
+    folder = tmp_path_factory.mktemp("cup")
+    players = ["bot:random", "bot:weak", "bot:strong"]
+    assert cli.main(["tournament", *players, *LADDER, "--out", str(folder)]) == 0
+    return folder / "ratings.yaml"
+
+
+def test_planted_strengths_are_found_from_known_ones(ladder, tmp_path):
+    """2,000 games a pair, and a bot of rating 190 against one of the three: 4 standard errors."""
+    known = known_ratings.read(ladder)
+    assert known.game == "tests.support.ladder_game:Ladder" and known.options == {"stake": 1}
+    for name, rating in known.ratings.items():
+        assert abs(rating - RATINGS[name]) < 40
+    command = ["tournament", "bot:middle", "bot:strong", *LADDER, "--anchor", str(ladder)]
+    assert cli.main([*command, "--out", str(tmp_path / "out")]) == 0
+    record = json.loads((tmp_path / "out" / "matrix.json").read_text())["ratings"]
+    strong, middle = record["players"]
+    assert record["anchors"] == ["strong"] and strong == {
+        "name": "strong",
+        "rating": known.ratings["strong"],
+        "half_width_95": 0.0,
+    }
+    assert abs(middle["rating"] - RATINGS["middle"]) < 4 * 8 + abs(strong["rating"] - RATINGS["strong"])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"game": "nim"}, "is of game 'nim'"),
+        ({"version": "2"}, "is of version '2'"),
+        ({"options": {"stake": 3}}, "is of stake 3, not 1"),
+        ({"ratings": {"other": 1.0}}, "rates none of the players: add one of other"),
+        ({"ratings": {"random": "high"}}, "ratings.random must be a number"),
+        ({"ratings": None}, "rates none of the players"),
+        ({"anchors": []}, "unknown key 'anchors'"),
+    ],
+)
+def test_files_of_other_games_and_damaged_ones_are_refused(ladder, tmp_path, capsys, change, message):
+    file = tmp_path / "ratings.yaml"
+    file.write_text(files.dump(files.read(ladder) | change))
+    assert cli.main(["tournament", "bots", *LADDER, "--anchor", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert message in told and told.count("\n") == 1
+
+
+def test_options_that_the_file_leaves_out_may_differ(ladder, tmp_path):
+    file = tmp_path / "ratings.yaml"
+    file.write_text(files.dump(files.read(ladder) | {"options": {}}))
+    field = find_players(["bots", "env.id=tests.support.ladder_game:Ladder", "env.options.stake=3"])
+    assert known_ratings.fitting(file, field) == known_ratings.read(ladder).ratings
+
+
+def test_the_ratings_that_are_shipped_are_of_the_games_as_they_are(tmp_path, monkeypatch):
+    for path in sorted((ROOT / "configs" / "ratings").glob("*.yaml")):
+        known = known_ratings.read(path)
+        env = registry.make(known.game, **known.options)
+        assert known.game == path.stem and known.version == env.version and known.ratings.keys() <= env.bots.keys()
+        assert known_ratings.of_game(known.game) == known.ratings
+    monkeypatch.chdir(tmp_path)
+    assert known_ratings.of_game("nim") == {}
+    field = find_players(["bot:hard", "bot:random", "env.id=skull_king"])
+    assert known_ratings.fitting(Path("ratings/skull_king.yaml"), field) == {"hard": 793.0, "random": 0.0}
 
 
 # ---- runs ----

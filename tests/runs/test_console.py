@@ -94,7 +94,7 @@ def test_a_session_of_trainings_and_a_game(tmp_path):
         f"train tiny.yaml --name a {small} train.total_steps=256",
         "resume a --steps 512",
         "evaluate a --deals 2",
-        "tournament a bot:random --deals 2 --no-picture",
+        "tournament a bot:random --deals 2",
         "play a --seed 1 --opponents random",
     ]
     with Terminal(SESSION, commands, cwd=tmp_path) as terminal:

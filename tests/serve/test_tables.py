@@ -27,11 +27,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from jaxrl import cli
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording import replays
+from jaxrl.matches.tournaments.known_ratings import of_game
 from jaxrl.serve import command
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.tables.game import GameRecord, TableGame
-from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
+from jaxrl.serve.tables.ratings import PeopleRatings
 from jaxrl.serve.tables.timed_search import SIMULATIONS, TimedSearch
 from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.contract.env import PartScores
@@ -263,14 +264,14 @@ def test_tables_survive_a_restart(tmp_path):
 
 
 def test_an_agent_of_about_the_own_strength(tmp_path):
-    assert "hard" in agent_ratings(zoo_names()[-1]), "the shipped scale of a game"
+    assert "hard" in of_game(zoo_names()[-1]), "the shipped scale of a game"
     game, ratings = zoo_names()[-1], PeopleRatings(tmp_path / "ratings.json")
     before = ratings.of("anna", game)
-    assert ratings.nearest("anna", game) in agent_ratings(game)
+    assert ratings.nearest("anna", game) in of_game(game)
     for _ in range(200):
         ratings.add("anna", game, [("hard", 1.0), ("unknown", 0.0)])
     after = PeopleRatings(tmp_path / "ratings.json").of("anna", game)
-    assert after > agent_ratings(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
+    assert after > of_game(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
     ratings.add("anna", game, [("random", 0.0)])
     assert ratings.of("anna", game) < after - 30, "against an unexpected winner"
 

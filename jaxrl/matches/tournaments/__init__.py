@@ -1,1 +1,1 @@
-"""Round robins, ratings, and what published win matrices say about them."""
+"""Round robins and ratings."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,9 +118,9 @@ class RoundRobin:
         """f64[M, M], points of the row player against the column player, also at a table of the row player."""
         return self.points if self.num_sides == 2 else self.points + (self.games - self.points).T
 
-    def ratings(self, anchor: str | None = None, anchor_rating: float = 0.0) -> Ratings:
-        """A Bradley-Terry fit; see `bradley_terry` for what can be wrong."""
-        return bradley_terry(self.totals, self.names, anchor, anchor_rating)
+    def ratings(self, anchor: str | Mapping[str, float] | None = None) -> Ratings:
+        """A Bradley-Terry fit, see `bradley_terry`; `anchor`: a player who is rated 0, or known ratings by name."""
+        return bradley_terry(self.totals, self.names, {anchor: 0.0} if isinstance(anchor, str) else anchor)
 
     # ---- for people and programs ----
 
@@ -141,7 +141,7 @@ class RoundRobin:
         mean, games = self.mean_wins(), self.games_of_players()
         cells = [["player", "rating", "95 %", "mean win %", "games"]]
         for i in ratings.order():
-            half = "anchor" if i == ratings.anchor else f"± {ratings.half[i]:.1f}"
+            half = "anchor" if i in ratings.anchors else f"± {ratings.half[i]:.1f}"
             cells.append([self.names[i], f"{ratings.rating[i]:+.1f}", half, percent(mean[i]), str(games[i])])
         return align(cells)
 
@@ -151,7 +151,7 @@ class RoundRobin:
         return others.sum(axis=1) + (others.sum(axis=0) if self.num_sides > 2 else 0)
 
     def record(self) -> dict[str, Any]:
-        """For JSON; rates in per cent, as `load_matrix` reads them."""
+        """For JSON; rates in per cent."""
         rates = 100 * self.rates()
 
         def rows(k: int) -> list[list[float | None]]:

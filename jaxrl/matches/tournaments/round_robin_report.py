@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from jaxrl.league.elo import Ratings
-from jaxrl.matches.tournaments import heatmap, published_matrix
+from jaxrl.matches.tournaments import known_ratings
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import FoundPlayers
@@ -18,53 +18,45 @@ from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl_envs.shared.errors import UserError
 
 
-def report_round_robin(
-    field: FoundPlayers,
-    *,
-    deals: int,
-    seed: int,
-    self_pairs: bool,
-    anchor: str | None,
-    anchor_rating: float,
-    out: str | None,
-    picture: bool,
-    reference: str | None,
-) -> bool:
-    """Plays a round robin and prints its matrix and ratings; returns whether they agree with the reference.
+def report_round_robin(field: FoundPlayers, *, deals: int, seed: int, anchor: str | None, out: str | None) -> None:
+    """Plays a round robin and prints its matrix and ratings.
 
     Args:
       field: the players.
-      deals, seed, self_pairs: see `Tournament`.
-      anchor, anchor_rating: the player whose rating is fixed, and that rating; None: bot:random, or the first player.
-      out: the folder for matrix.json, table.md and, with `picture`, heatmap.png.
-      picture: needs matplotlib.
-      reference: a file like matrix.json.
+      deals, seed: see `Tournament`.
+      anchor: a player who is rated 0, or a file of `known_ratings`; None: bot:random, or the first player.
+      out: the folder for matrix.json, table.md and ratings.yaml.
 
     Raises:
       UserError: the anchor does not take part, or a file cannot be read or written.
     """
-    expected = published_matrix.load_matrix(reference) if reference else None
-    if out and picture:
-        heatmap.require_matplotlib()
     enable_compilation_cache(field.config.run.cache_dir)
-    names = [player.name for player in field.players]
-    fixed = parse(anchor).label if anchor else ("random" if "random" in names else None)
-    if fixed is not None and fixed not in names:
-        raise UserError(f"--anchor {anchor!r} does not take part: choose one of {', '.join(names)}.")
-    tournament = Tournament(field.env, field.players, deals=deals, seed=seed, self_pairs=self_pairs)
+    known = _anchors(anchor, field)
+    tournament = Tournament(field.env, field.players, deals=deals, seed=seed)
     seconds, results = play_all(tournament)
-    ratings = results.ratings(fixed, anchor_rating)
+    ratings = results.ratings(known)
     title = f"{deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {seed}"
     text = _report(results, ratings, title, field.env.winning)
     print(text)
     print(f"\n{seconds:.0f} s, {rate(results.total_games, seconds):,.0f} games/s, without compilation")
     if out:
-        _write(Path(out), results, ratings, text, picture=picture)
-    if expected is None:
-        return True
-    agreement = published_matrix.compare(results, expected)
-    print(f"\n{published_matrix.players_table(results, expected)}\n\n{agreement}")
-    return agreement.ok
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "matrix.json", results.record() | {"ratings": ratings.record()})
+        (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+        known_ratings.write(folder / "ratings.yaml", field, ratings)
+        print(f"written to {folder}: matrix.json, table.md, ratings.yaml")
+
+
+def _anchors(anchor: str | None, field: FoundPlayers) -> str | dict[str, float]:
+    """The player who is rated 0, or known ratings by name."""
+    if anchor and Path(anchor).suffix in (".yaml", ".yml"):
+        return known_ratings.fitting(Path(anchor), field)
+    names = [player.name for player in field.players]
+    fixed = parse(anchor).label if anchor else "random" if "random" in names else names[0]
+    if fixed not in names:
+        raise UserError(f"--anchor {anchor!r} does not take part: choose one of {', '.join(names)}.")
+    return fixed
 
 
 def play_all(tournament: Tournament) -> tuple[float, RoundRobin]:
@@ -93,14 +85,5 @@ def _report(results: RoundRobin, ratings: Ratings, title: str, winning: str) -> 
         f"{results.mean_steps:.2f} steps\n\nwin/draw/loss in % of the row\n\n{results.matrix_table(ratings.order())}"
         f"\n\n{winning}"
         f"\n\nBradley-Terry ratings on the Elo scale, 95 % half widths of the distance to "
-        f"{ratings.names[ratings.anchor]}\n\n{results.rating_table(ratings)}{note}"
+        f"{', '.join(ratings.names[i] for i in ratings.anchors)}\n\n{results.rating_table(ratings)}{note}"
     )
-
-
-def _write(folder: Path, results: RoundRobin, ratings: Ratings, text: str, *, picture: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "matrix.json", results.record() | {"ratings": ratings.record()})
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
-    if picture:
-        heatmap.draw(results, ratings, folder / "heatmap.png")
-    print(f"written to {folder}: matrix.json, table.md{', heatmap.png' if picture else ''}")

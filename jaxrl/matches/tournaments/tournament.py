@@ -1,9 +1,8 @@
 """A round robin among players of any kind: `jaxrl tournament`.
 
-Every pair plays its own deals, so that the cells of the matrix are independent (newcomers to a rating scale all play
-the same ones, so that they can be compared), each deal from every side, so that the luck of the deal cancels out. In a
-game of two sides a pair meets once; with more sides a player meets copies of the other, and the other way round. One
-compiled program plays all pairs: the pair is an argument.
+Every pair plays its own deals, so that the cells of the matrix are independent, each deal from every side, so that the
+luck of the deal cancels out. In a game of two sides a pair meets once; with more sides a player meets copies of the
+other, and the other way round. One compiled program plays all pairs: the pair is an argument.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Tournament:
         seed: int = 0,
         lanes: int = LANES,
         self_pairs: bool = False,
-        newcomers: int = 0,
     ):
         """A tournament.
 
@@ -50,7 +48,6 @@ class Tournament:
           seed: of the deals and of the players' own randomness.
           lanes: games side by side on one device.
           self_pairs: whether players also meet themselves.
-          newcomers: this many players, the last ones, meet only the others, all on the same deals; 0: all players meet.
 
         Raises:
           UserError: too few players, deals or sides.
@@ -77,11 +74,6 @@ class Tournament:
         both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(players))
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
-        self._streams = list(range(len(self.pairs)))  # of deals, by pair
-        if newcomers:
-            known, new = count[:-newcomers], count[-newcomers:]
-            self.pairs = [pair for n in new for pair in [*((n, k) for k in known), *((k, n) for k in known if both)]]
-            self._streams = [*range(len(self.pairs) // newcomers)] * newcomers
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> RoundRobin:
         """Plays all pairs.
@@ -96,7 +88,7 @@ class Tournament:
         results = RoundRobin.empty(names, sides)
         params = None if isinstance(self._games, RemoteDeals) else self._games.placed(self._groups.params)
         for number, (i, j) in enumerate(self.pairs):
-            base = jax.random.fold_in(self._base, self._streams[number])
+            base = jax.random.fold_in(self._base, number)
             if isinstance(self._games, RemoteDeals):
                 games = self._games([self._players[i], self._players[j]], base, f"{names[i]} against {names[j]}")
             else:

@@ -1,7 +1,7 @@
 """Elo ratings of people from their finished games, to find opponents of about their strength.
 
-Agents stand on the scale of their game (`jaxrl rate`); a person begins in the middle of them and moves by Elo's rule,
-against each agent at the table that is on the scale.
+Agents have the known ratings of their game (ratings/GAME.yaml); a person begins in the middle of them and moves by
+Elo's rule, against each agent at the table that is rated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl.league.elo import expected_score
-from jaxrl.matches.tournaments import rating_scale
+from jaxrl.matches.tournaments.known_ratings import of_game
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -40,7 +40,7 @@ class PeopleRatings:
 
     def of(self, person: str, game: str) -> float:
         """The rating of a person in a game."""
-        agents = list(agent_ratings(game).values())
+        agents = list(of_game(game).values())
         return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
 
     def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
@@ -49,9 +49,9 @@ class PeopleRatings:
         Raises:
           UserError: no agent of this game is rated.
         """
-        agents = {name: each for name, each in agent_ratings(game).items() if among is None or name in among}
+        agents = {name: each for name, each in of_game(game).items() if among is None or name in among}
         if not agents:
-            raise UserError(f"no agent of {game} is rated: choose an opponent, or rate some (`jaxrl rate`).")
+            raise UserError(f"no agent of {game} is rated: choose an opponent, or put known ratings into ratings/.")
         own = self.of(person, game)
         order = sorted(agents, key=lambda name: abs(agents[name] - own))
         near = [name for name in order if abs(agents[name] - own) <= abs(agents[order[0]] - own) + STEP / 2]
@@ -59,7 +59,7 @@ class PeopleRatings:
 
     def add(self, person: str, game: str, points: Sequence[tuple[str, float]]) -> None:
         """Counts a finished game: the person's points, 0, 0.5 or 1, against the agents of this name."""
-        agents = agent_ratings(game)
+        agents = of_game(game)
         rated = [each for each in points if each[0] in agents]
         if not rated:
             return
@@ -76,11 +76,3 @@ class PeopleRatings:
 
 def _is_rating(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= FARTHEST
-
-
-def agent_ratings(game: str) -> dict[str, float]:
-    """The ratings of the agents on a game's scale, by name; empty without a scale."""
-    for path in (rating_scale.file_of(game), rating_scale.shipped(game)):
-        if path.is_file():
-            return {each.name: each.rating for each in rating_scale.read(path).anchors}
-    return {}

@@ -72,7 +72,7 @@ def test_what_is_logged(home: Path, game: str) -> None:
 def test_evaluated_exported_and_met_by_others(home: Path, game: str, tmp_path: Path, capsys: Any) -> None:
     run = str(home / "runs" / game)
     assert cli.main(["evaluate", run, "--deals", "8"]) == 0
-    assert cli.main(["tournament", run, "bots", "--deals", "8", "--out", str(tmp_path / "cup"), "--no-picture"]) == 0
+    assert cli.main(["tournament", run, "bots", "--deals", "8", "--out", str(tmp_path / "cup")]) == 0
     assert cli.main(["export", run, str(tmp_path / "nim.jaxrl")]) == 0
     assert json.loads((home / "runs" / game / "evaluation.json").read_text())
     policy = load_policy(tmp_path / "nim.jaxrl")

@@ -1,8 +1,12 @@
-"""Compares the results of a round robin with a published win matrix, within the sampling error of both."""
+"""`python -m scripts.published_matrix FILE PLAYER ...`: compares a round robin with a published win matrix, within the
+sampling error of both. Exit code 1 if they disagree."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import NamedTuple
@@ -10,8 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from jax.scipy import special
 
+from jaxrl import cli
 from jaxrl.matches.tables import align
 from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.round_robin_report import play_all
+from jaxrl.matches.tournaments.tournament import Tournament
+from jaxrl.players.find import find_players
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -171,3 +179,21 @@ def players_table(results: RoundRobin, reference: PublishedMatrix) -> str:
     found, expected = means(100 * results.rates()[..., 0], here), means(reference.percent[..., 0], there)
     rows = [[name, f"{f:.2f}", f"{e:.2f}"] for name, f, e in zip(known, found, expected, strict=True)]
     return align([["mean win %", "here", "reference"], *rows])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Plays the round robin and prints the comparison."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.published_matrix", description=__doc__)
+    parser.add_argument("reference", help="the published matrix, or matrix.json of `jaxrl tournament --out`")
+    parser.add_argument("players", nargs="+", help="as of `jaxrl tournament`, e.g. bots env.id=beasty_bar")
+    parser.add_argument("--deals", type=int, default=1000, help="deals per pair (default: 1000)")
+    args = parser.parse_args(argv)
+    reference, field = load_matrix(args.reference), find_players(args.players)
+    results = play_all(Tournament(field.env, field.players, deals=args.deals, self_pairs=True))[1]
+    agreement = compare(results, reference)
+    print(f"{players_table(results, reference)}\n\n{agreement}")
+    return 0 if agreement.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))
