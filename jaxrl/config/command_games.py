@@ -11,7 +11,6 @@ OTHERS = """
 other games (train, check and all other commands take them as env.id):
   pgx:NAME              a game of Pgx, e.g. pgx:connect_four     (pip install 'jaxrl[games]')
   gymnax:NAME           a game of gymnax, e.g. gymnax:CartPole-v1 (the same extra)
-  pettingzoo:NAME       of PettingZoo, e.g. pettingzoo:tictactoe (pip install 'jaxrl[pettingzoo]')
   openspiel:NAME        of OpenSpiel, e.g. openspiel:leduc_poker (pip install 'jaxrl[openspiel]'), with
                         parameters in quotes: "openspiel:leduc_poker(players=3)"
   my_file:MyGame        your own class in my_file.py; `jaxrl check my_file:MyGame` tests it

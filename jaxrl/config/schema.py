@@ -43,7 +43,7 @@ class EnvConfig(Section):
 
     id: str = option(
         "skull_king",
-        "a registered name, pgx:GAME, gymnax:GAME, pettingzoo:GAME, openspiel:GAME, or package.module:Class",
+        "a registered name, pgx:GAME, gymnax:GAME, openspiel:GAME, or package.module:Class",
         runs=registry.permissions,
     )
     options: dict[str, Any] = option({}, "options of the game, e.g. players; `jaxrl config --env ID` lists them")

@@ -4,8 +4,7 @@
 - `SeatsParallel`: a simultaneous game, all agents asked in every step.
 
 Agents are "seat_0" .. "seat_P-1". An observation is {"observation": f32[F], "action_mask": i8[A], 1 = legal}; agents
-that are not asked have a mask of zeros. An illegal action ends the game. The other direction, PettingZoo's games for
-our learner, is ``make("pettingzoo:connect_four")`` (`jaxrl_envs.adapters.pettingzoo_games`).
+that are not asked have a mask of zeros. An illegal action ends the game.
 """
 
 from __future__ import annotations

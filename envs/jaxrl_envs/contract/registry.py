@@ -3,7 +3,7 @@
 An id is one of
 
 - a registered name, ``"skull_king"``;
-- a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"``, ``"pettingzoo:tictactoe"`` or
+- a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"`` or
   ``"openspiel:leduc_poker(players=3)"`` (optional packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
@@ -49,7 +49,6 @@ _GAMES: dict[str, Entry] = {
 _LIBRARIES: dict[str, str] = {
     "pgx": "jaxrl_envs.adapters.pgx:PgxEnv",
     "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv",
-    "pettingzoo": "jaxrl_envs.adapters.pettingzoo_games:PettingZooEnv",
     "openspiel": "jaxrl_envs.adapters.openspiel_games:OpenSpielEnv",
 }
 

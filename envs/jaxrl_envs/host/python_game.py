@@ -132,7 +132,7 @@ class ReplayedGame(_Episodes):
     """A game that cannot be saved, but follows from numbers 0 .. 2**32 - 1: what chance drew, and the actions.
 
     A saved state is these numbers, and loading plays them again: only the new ones where they continue the game that is
-    loaded into. Mix it into `PythonGame` or `SimultaneousPythonGame`, with state_bytes of `saved_bytes`.
+    loaded into. Mix it into `PythonGame`, with state_bytes of `saved_bytes`.
 
     Attributes:
       played: the numbers so far; a subclass empties it in `start` and appends to it in `_replay`.
