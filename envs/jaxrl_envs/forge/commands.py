@@ -13,7 +13,7 @@ HELP = "list and make decks, record and read games of Forge (Magic)"
 COMMANDS = {
     "decks": "jaxrl_envs.forge.deckbuilding.command",
     "record": "jaxrl_envs.forge.recordings.record_ai",
-    "story": "jaxrl_envs.forge.display.transcript",
+    "story": "jaxrl_envs.forge.display.narration",
 }
 
 

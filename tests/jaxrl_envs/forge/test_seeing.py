@@ -19,9 +19,9 @@ from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.forge.settings import Deployment
+from tests.support.forge.conversations import OWN
 from tests.support.forge.fixtures import RandomPlayer, converse
 from tests.support.forge.hidden import leaks
-from tests.support.forge.soak import OWN
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")
 Json = dict[str, Any]

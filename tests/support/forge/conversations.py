@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from jaxrl_envs.forge.recordings.recording import Conversation
 from tests.support.paths import GOLDEN
 
 RECORDED = GOLDEN / "forge"
+OWN = Path(__file__).parent / "decks"
+"""Decks of rare rules."""
 
 
 def decision(number: int, seat: int, note: str = "") -> bytes:

@@ -1,1 +1,1 @@
-"""Games of Magic for people: the table and actions as text, transcripts, and playback of recordings."""
+"""Games of Magic for people: the table and what happens on it in words, and playback of recordings."""

@@ -1,6 +1,6 @@
 """Playback of recorded games of Magic as text, see `jaxrl_envs.shared.display.playback`.
 
-A frame is a decision: the table as the recorded seats saw it, and the lines of the transcript up to it.
+A frame is a decision: the table as the recorded seats saw it, and the lines of the narration up to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl_envs.forge.display import terminal
-from jaxrl_envs.forge.display.transcript import TranscriptWriter
+from jaxrl_envs.forge.display.narration import Narrator
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.shared.display.playback import Playback, PlaybackMoment
@@ -40,14 +40,14 @@ def play(path: Path, number: int) -> Playback:
     tables: list[str] = []
     lives: list[list[float]] = []
     moments: list[PlaybackMoment] = []
-    writer = TranscriptWriter()
+    narrator = Narrator()
     shown: list[Json | None] = [None, None]
     for line, answer in itertools.islice(conversation.decisions(), MOST):
         decision = recording.parsed(line)
         if len(decision.get("game_state", {}).get("players", ())) != 2:
             continue
         shown[decision["seat"]] = decision
-        moments += _told(list(writer.tell(decision, answer)), len(tables), decision["seat"])
+        moments += _told(list(narrator.tell(decision, answer)), len(tables), decision["seat"])
         tables.append(_table(decision, tuple(shown), conversation.meta.get("seed")))
         lives.append([float(player["life"]) for player in decision["game_state"]["players"]])
     if not tables:
@@ -67,7 +67,7 @@ def play(path: Path, number: int) -> Playback:
 
 
 def _told(lines: list[str], at: int, seat: int) -> list[PlaybackMoment]:
-    """Lines of the transcript as moments; the headline of a turn is marked on the timeline."""
+    """Lines of the narration as moments; the headline of a turn is marked on the timeline."""
     turns = [line.startswith("Turn ") for line in lines]
     marks = [line.partition(",")[0].lower() if turn else "" for line, turn in zip(lines, turns, strict=True)]
     return [PlaybackMoment(at, line.strip(), seat, mark) for line, mark in zip(lines, marks, strict=True)]

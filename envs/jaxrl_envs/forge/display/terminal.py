@@ -6,9 +6,7 @@ import collections
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jaxrl_envs.forge.display.action_text import action_text
-from jaxrl_envs.forge.display.diff_text import CardNames, size_of
-from jaxrl_envs.forge.display.transcript import DETAIL, TranscriptWriter
+from jaxrl_envs.forge.display.narration import ZONES, action_text, changes
 from jaxrl_envs.forge.engine.daemon_leases import seed_of
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.state import ENDS, GameState
@@ -108,10 +106,7 @@ def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | 
 def _changes(old: Json | None, new: Json | None, actor: int) -> Iterable[str]:
     if new is None or new == old:
         return [f"Seat {actor} decides."]
-    writer = TranscriptWriter()
-    list(writer.tell({"game_state": (old or {}).get("game_state", {})}, "-1"))
-    lines = writer.tell({"game_state": new.get("game_state", {})}, "-1")
-    changed = [line.strip() for line in lines if line.startswith(DETAIL)]
+    changed = changes((old or {}).get("game_state", {}), new.get("game_state", {}))
     return [f"{line}." for line in changed] or [f"Seat {actor} decides."]
 
 
@@ -137,14 +132,14 @@ def render_text(view: ForgePosition, seat: int | None = None) -> str:
     phase = state.get("phase", "").lower().replace("_", " ")
     active = "your turn" if state.get("active") == shown else f"turn of seat {state.get('active')}"
     lines = [f"{head}, turn {state.get('turn')}, {phase}, {active}"]
-    cards = CardNames()
-    cards.see(state)
+    cards = [card for player in state["players"] for zone in (*ZONES, "hand") for card in player.get(zone, [])]
+    names = {card["id"]: card["name"] or "a face-down card" for card in cards}
     for player in sorted(state["players"], key=lambda player: player["seat"] == shown):
         hand = player.get("hand")
         if hand is None and seat is None:
             hand = _own_hand(view.decisions[player["seat"]])
-        lines += ["", *_player(player, player["seat"] == shown, hand, cards.names)]
-    lines += _stack(state, cards.names) + _combat(state, cards.names) + _question(view, seat) + _ending(view)
+        lines += ["", *_player(player, player["seat"] == shown, hand, names)]
+    lines += _stack(state, names) + _combat(state, names) + _question(view, seat) + _ending(view)
     return "\n".join(lines)
 
 
@@ -182,7 +177,9 @@ def _short(card: Json) -> str:
 
 
 def _long(card: Json, names: dict[int, str]) -> str:
-    words = [card["name"] or "a face-down card", *([size_of(card)] if size_of(card) else [])]
+    words = [card["name"] or "a face-down card"]
+    if "power" in card:
+        words.append(f"{card['power']}/{card['toughness']}")
     if "loyalty" in card:
         words.append(f"loyalty {card['loyalty']}")
     notes = [shorten(text.split(":")[0].lower(), 30) for text in card.get("keywords", [])]

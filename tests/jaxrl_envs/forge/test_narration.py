@@ -1,4 +1,4 @@
-"""The transcript of a recorded game: every kind of decision in words, and what changed between two decisions."""
+"""Recorded games in words: every kind of decision, and what changed between two of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from jaxrl_envs.forge.display import terminal, transcript
+from jaxrl_envs.forge.display import narration, terminal
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.shared.errors import UserError
@@ -52,7 +52,7 @@ ATTACKERS = [{"name": "Bear", "defenders": [{"kind": "player", "name": "B"}, {"k
     ],
 )
 def test_decisions_in_words(kind, fields, answer, expected):
-    assert transcript.action_text({"decision_type": kind, **fields}, answer) == expected
+    assert narration.action_text({"decision_type": kind, **fields}, answer) == expected
 
 
 FIGHT = {
@@ -77,7 +77,7 @@ FIGHT = {
     ],
 )
 def test_the_actions_of_a_question_in_words(kind, fields, expected):
-    """As transcripts say it, without what stands above them in the question."""
+    """Without what stands above them in the question."""
     decision = {"decision_type": kind, "seat": 0, "game_state": {}, **fields}
     question = ForgeDecision(json.dumps(decision))
     assert [terminal.label(question, action) for action in question.legal] == expected
@@ -103,7 +103,7 @@ def test_what_changed_between_decisions():
     for each, answer in zip(states, [b"1", b"-1", b"-1", b"-1"], strict=True):
         lines += [b"< DECISION:" + json.dumps(fields | {"game_state": each}).encode(), b"> " + answer]
     game = Conversation({"decks": ["a", "x/b.dck"], "seed": 5}, [*lines, b"< GAME_RESULT: A won in 1ms"], True)
-    assert list(transcript.transcript(game)) == [
+    assert list(narration.told(game)) == [
         "a vs b, seed 5",
         "Turn 1, B: life 20-20, hand 7-7, lands 0-0",
         "  MAIN1  A casts Bear",
@@ -113,10 +113,9 @@ def test_what_changed_between_decisions():
         "         Bear goes to the graveyard (A)",
         "Result: A won in 1ms",
     ]
-    assert sum("passes" in line for line in transcript.transcript(game, passes=True)) == 3
 
 
-BEARS = [{"id": number, "name": "Bear", "types": "Creature", "power": 2, "toughness": 2} for number in (7, 8)]
+BEAR = {"id": 7, "name": "Bear", "types": "Creature", "power": 2, "toughness": 2}
 BOLT = {"id": 3, "name": "Bolt", "types": "Instant"}
 
 
@@ -134,85 +133,60 @@ def seen(seat, turn=1, hand=(), battlefield=(), life=20, stack=(), graveyard=(),
 
 
 def told(*lines, players=None):
-    """The story of decisions with their answers, and of INFO lines (None), without its first and last line."""
+    """The story of decisions with their answers, without its first and last line."""
     recorded = [b"> NEWGAME a b -i"]
     for line, answer in lines:
-        text = json.dumps(line, separators=(",", ":")).encode()
-        recorded += [b"< INFO:" + text] if answer is None else [b"< DECISION:" + text, b"> " + answer]
+        recorded += [b"< DECISION:" + json.dumps(line, separators=(",", ":")).encode(), b"> " + answer]
     game = Conversation({"decks": ["a", "b"]} | ({"players": players} if players else {}), recorded, False)
-    return list(transcript.transcript(game))[1:-1]
+    return list(narration.told(game))[1:-1]
 
 
-def test_why_life_changed_and_which_of_two_it_was():
-    """An attack and a spell whose effects are seen at the next question, a turn later."""
-    attackers = [{"index": number, "card_id": bear["id"], "name": "Bear"} for number, bear in enumerate(BEARS)]
-    attack = seen(0, battlefield=BEARS, hand=[BOLT]) | {"decision_type": "declare_attackers", "attackers": attackers}
+def test_a_spell_is_told_when_it_is_cast_and_by_its_effects():
+    """Its targets are chosen before it is on the stack; a card that was seen in public is not drawn."""
     target = {"index": 0, "kind": "player", "id": 1, "name": "Agent(2)-b"}
-    aim = seen(0, battlefield=BEARS, hand=[BOLT], life=18) | {"decision_type": "choose_targets", "options": [target]}
+    aim = seen(0, battlefield=[BEAR], hand=[BOLT]) | {"decision_type": "choose_targets", "options": [target]}
     aim |= {"source": {"card_id": 3, "name": "Bolt"}}
-    after = seen(0, 3, battlefield=[BEARS[0] | {"power": 4}, BEARS[1]], life=15, graveyard=[BOLT])
-    lines = [(attack, b"1"), (seen(0, battlefield=BEARS, hand=[BOLT], life=18), b"0"), (aim, b"0"), (after, b"-1")]
+    bolt = {"card_id": 3, "name": "Bolt", "controller": 0, "targets": [target], "kind": "spell"}
+    on_stack = seen(0, battlefield=[BEAR], stack=[bolt])
+    after = seen(0, 3, hand=[BEAR], life=17, graveyard=[BOLT])
+    lines = [(seen(0, battlefield=[BEAR], hand=[BOLT]), b"0"), (aim, b"0"), (on_stack, b"-1"), (after, b"-1")]
     assert told(*lines, players=["learner", "random"]) == [
         "Turn 1, learner: life 20-20, hand 7-7, lands 0-0",
-        "  MAIN1  learner attacks with Bear#8 2/2",
-        "         random: life 20 -> 18 (Bear#8 2/2)",
         "  MAIN1  learner casts Bolt for {R}",
         "  MAIN1  learner targets random for Bolt",
-        "         random: life 18 -> 15 (Bolt)",
+        "         random: life 20 -> 17",
         "         Bolt goes to the graveyard (learner)",
-        "         Bear#7 2/2 is now 4/2",
-        "Turn 3, learner: life 20-15, hand 7-7, lands 0-0",
+        "         Bear leaves the battlefield",
+        "Turn 3, learner: life 20-17, hand 7-7, lands 0-0",
     ]
 
 
-def test_what_is_drawn_shown_and_put_on_the_stack():
+def test_what_is_drawn_and_put_on_the_stack():
     trigger = {"card_id": 7, "name": "Bear", "controller": 0, "description": "draw", "kind": "trigger", "targets": []}
     bolt = {"card_id": 3, "name": "Bolt", "controller": 1, "targets": [{"kind": "player", "id": 0}], "kind": "spell"}
-    shown = {"info_type": "reveal", "seat": 0, "owner": 1, "zone": "Hand", "message": "", "cards": [{"name": "Bolt"}]}
     lines = [
         (seen(0, hand=[BOLT]), b"-1"),
-        (shown, None),
-        (seen(0, hand=[BOLT, BEARS[0]], stack=[bolt, trigger], size=8, library=49), b"-1"),
+        (seen(0, hand=[BOLT, BEAR], stack=[bolt, trigger], size=8, library=49), b"-1"),
     ]
-    assert told(*lines, players=["main", "forge:Reckless"])[1:] == [
-        "         main is shown Bolt (hand of Forge Reckless)",
+    assert told(*lines, players=["main", "Forge"])[1:] == [
         "         main draws Bear",
-        "         Forge Reckless draws 1 card",
+        "         Forge draws 1 card",
         "         main has a trigger of Bear: draw",
-        "         Forge Reckless casts Bolt -> main",
+        "         Forge casts Bolt -> main",
     ]
-    both = [(seen(0, hand=[BOLT]), b"-1"), (seen(1, size=8, library=49), b"-1"), (seen(0, size=8, library=49), b"-1")]
-    assert "draws" not in str(told(*both))  # who is asked tells it by name, when it is asked
-
-
-@pytest.mark.parametrize(
-    ("seats", "players", "expected"),
-    [
-        (["Agent(1)-a", "Ai(2)-b"], None, ["Agent(1)-a", "Forge"]),
-        (["Agent(1)-a", "Agent(2)-a"], ["learner", "learner"], ["learner 1", "learner 2"]),
-        (["Agent(1)-a", "Agent(2)-b"], ["snapshot 3", "forge"], ["snapshot 3", "Forge"]),
-        (["Ai(1)-a", "Ai(2)-a"], None, ["Forge 1", "Forge 2"]),
-        (["Agent(1)-a", "Agent(2)-b"], ["learner"], ["Agent(1)-a", "Agent(2)-b"]),
-    ],
-)
-def test_what_players_are_called(seats, players, expected):
-    found = transcript.labels(seats, players)
-    assert [found.get(seat, seat) for seat in seats] == expected
+    unseen = told((seen(0, hand=[BOLT]), b"-1"), (seen(1, hand=[BEAR], size=8, library=49), b"-1"))
+    assert unseen[1:] == ["         Agent(2)-b draws 1 card"], "the hand of another seat was not shown before"
 
 
 def test_the_command(tmp_path, capsys):
     with Writer(tmp_path / "games.forge.gz") as writer:
         for seed in (1, 2, 3):
             writer.copy(made_up(seed=seed))
-    arguments = argparse.Namespace(paths=[tmp_path], game=2, passes=False)
-    assert transcript.main(arguments) == 0
+    assert narration.main(argparse.Namespace(paths=[tmp_path], game=2)) == 0
     said = capsys.readouterr().out
-    assert (
-        said.startswith(transcript.LEGEND) and said.count("a vs b, seed 2, Forge 1.0\n") == 1 and "seed 1," not in said
-    )
-    arguments.game = 4
+    assert said.startswith("a vs b, seed 2, Forge 1.0\n") and "seed 1," not in said
     with pytest.raises(UserError, match="there are 3 games"):
-        transcript.main(arguments)
+        narration.main(argparse.Namespace(paths=[tmp_path], game=4))
     (tmp_path / "empty.forge.gz").write_bytes(b"")
     with pytest.raises(UserError, match="there is no game in .*empty"):
-        transcript.main(argparse.Namespace(paths=[tmp_path / "empty.forge.gz"], game=None, passes=False))
+        narration.main(argparse.Namespace(paths=[tmp_path / "empty.forge.gz"], game=None))
