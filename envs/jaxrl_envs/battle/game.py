@@ -114,19 +114,6 @@ class BattleGame(HostGame):
     def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
         return events.describe(self.position(before), action, self.position(after), seat)
 
-    def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
-        """A battle as one animated SVG document.
-
-        Args:
-          states: saved states u8[S] in order of time, the start first.
-          played: the action between each state and the next.
-          pace: 2 is twice as fast.
-        """
-        from jaxrl_envs.battle.display.film import film, record
-
-        views = [self.position(state) for state in states]
-        return film(record(zip(views[:-1], played, views[1:], strict=True)), pace=pace)
-
     def position(self, state: np.ndarray) -> BattlePosition:
         """A saved state u8[S] as plain Python."""
         return look(Battle(self.rules, saved=np.asarray(state)))

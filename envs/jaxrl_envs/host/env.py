@@ -193,12 +193,6 @@ class HostEnv(Env):
     def render_svg(self, state: State, seat: int | None = None) -> str:
         return self.game.render_svg(_bytes(state), seat)
 
-    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
-        try:
-            return self.game.film([_bytes(state) for state in states], actions, pace=pace)
-        except NotImplementedError:
-            return super().film(states, actions, pace=pace)
-
     def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
         legal = np.flatnonzero(np.asarray(state.legal_action_mask)).tolist()
         return [ClickArea(*area) for area in self.game.click_areas(_bytes(state), seat, legal)]

@@ -142,10 +142,6 @@ class HostGame(abc.ABC):
         """A saved state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
-    def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
-        """Saved states of one game, in order, as one animated SVG document, if the game draws its own films."""
-        raise NotImplementedError(f"{self.id} has no film of its own")
-
     def click_areas(
         self, state: np.ndarray, seat: int, legal: Sequence[int]
     ) -> Sequence[tuple[float, float, float, float, tuple[int, ...]]]:

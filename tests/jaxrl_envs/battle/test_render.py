@@ -1,4 +1,4 @@
-"""The battle for people: the board as text and as SVG, events in words, and a whole battle as an animated SVG."""
+"""The battle for people: the board as text and as SVG, and events in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxrl_envs.battle import actions
-from jaxrl_envs.battle.display import drawing, events, film, paint, render
+from jaxrl_envs.battle.display import drawing, events, paint, render
 from jaxrl_envs.battle.display import position as view
 from jaxrl_envs.battle.engine.single import Battle
 from jaxrl_envs.battle.game import BattleGame
@@ -172,7 +172,7 @@ def test_a_battle_ends_with_its_result_in_all_pictures(played):
     last = played.views[-1]
     assert last.over and last.winner in (0, 1)
     own, other = last.points[last.winner], last.points[1 - last.winner]
-    for text in (render.render_text(last), drawing.draw(last), film.film(film.record(played.steps[-3:]))):
+    for text in (render.render_text(last), drawing.draw(last)):
         assert f"side {last.winner} wins, {own} to {other}" in text
     assert f"you win, {own} to {other}" in render.render_text(last, last.winner)
 
@@ -239,18 +239,15 @@ def test_a_move_in_words(opening):
     assert events.describe(opening, 0, opening, 0) == "Your Captain (1) stays."
 
 
-def test_a_shot_is_told_and_drawn_when_it_is_fired(opening):
+def test_a_shot_is_told_when_it_is_fired(opening):
     shoot = opening._replace(question=view.BattleQuestion(0, "shoot", 1, -1, 0, 0), phase="shooting")
     waits = shoot._replace(question=view.BattleQuestion(1, "protect", 2, 1, 0, 0))
     action = actions.FIRST_SHOOT + 2
     told = "Side 0's Line Squad A (2) shoots at side 1's Mob B (3)."
-    assert events.describe(shoot, action, waits) == told and events.blows(shoot, action, waits) == []
+    assert events.describe(shoot, action, waits) == told
     hit = moved(waits, 1, 2, waits.squads[1][2].cells[:17])._replace(question=shoot.question)
     answer = events.describe(waits, actions.COVER, hit, 1)
     assert answer == "Your Mob B (3) takes cover. Your Mob B (3) loses 3 models, 17 are left. You pay 1 CP."
-    (blow,) = events.blows(waits, actions.COVER, hit)
-    assert (blow.attacker, blow.target, blow.melee) == (opening.squads[0][1], opening.squads[1][2], False)
-    assert events.blows(shoot, action, hit) == [blow] and events.blows(shoot, 0, hit) == []
 
 
 def test_charges_that_fall_short_are_told(opening):
@@ -269,83 +266,6 @@ def test_charges_that_fall_short_are_told(opening):
 
 
 # ---- the film -------------------------------------------------------------------------------------------------------
-
-
-def at(keys: ElementTree.Element, second: float) -> list[float]:
-    """The value of an animation at a time."""
-    share = second / float(keys.attrib["dur"].removesuffix("s"))
-    times = [float(time) for time in keys.attrib["keyTimes"].split(";")]
-    values = [[float(x) for x in value.split(",")] for value in keys.attrib["values"].split(";")]
-    assert times == sorted(times) and times[0] == 0 and len(times) == len(values) and times[-1] <= 1
-    i = max(k for k, time in enumerate(times) if time <= share)
-    if keys.get("calcMode") == "discrete" or i + 1 == len(times):
-        return values[i]
-    assert times[-1] == 1
-    part = (share - times[i]) / (times[i + 1] - times[i])
-    return [a + part * (b - a) for a, b in zip(values[i], values[i + 1], strict=True)]
-
-
-def shown(token: ElementTree.Element, second: float) -> tuple[float, float] | None:
-    """Where a model stands at a time, None if it is not to be seen."""
-    place, opacity = re.findall(r"[\d.]+", token.attrib["transform"]), float(token.get("opacity", "1"))
-    x, y = map(float, place)
-    for child in token:
-        if child.tag.endswith("animateTransform"):
-            x, y = at(child, second)
-        elif child.get("attributeName") == "opacity":
-            (opacity,) = at(child, second)
-    assert opacity in (0, 1)
-    return (x, y) if opacity else None
-
-
-@pytest.fixture(scope="module")
-def filmed(played):
-    frames = film.record(played.steps)
-    page = film.film(frames)
-    return frames, page, ElementTree.fromstring(page)
-
-
-def test_every_model_of_every_frame_is_in_the_film(filmed):
-    frames, _, root = filmed
-    clock = film.timetable(frames)
-    layout = paint.Layout.of(frames[0].view.ground)
-    tokens = {e.attrib["id"]: e for e in root.iter() if re.fullmatch(r"s\du\dm\d+", e.get("id", ""))}
-    for i, frame in enumerate(frames):
-        second = clock.starts[i] + clock.length(i) - 0.01
-        found = {name: place for name, token in tokens.items() if (place := shown(token, second))}
-        wanted = {
-            f"s{squad.side}u{squad.index}m{model}": (layout.x(col), layout.y(row))
-            for squad in squads_of(frame.view)
-            for model, (row, col) in enumerate(squad.cells)
-        }
-        assert found.keys() == wanted.keys()
-        assert all(found[name] == pytest.approx(place, abs=0.06) for name, place in wanted.items())
-
-
-def test_a_film_is_one_light_document_without_scripts(filmed, played):
-    frames, page, root = filmed
-    names = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert not names & {"script", "image", "foreignObject", "style"} and 'href="http' not in page
-    assert len(page) < 400_000 and len(frames) > 30
-    assert page == played.game.film(played.saved, played.actions)
-    loops = {e.get("dur") for e in root.iter() if e.get("repeatCount") == "indefinite"}
-    assert loops == {".25s", f"{film.timetable(frames).total:g}s"}
-
-
-def test_a_film_tells_every_frame_and_shows_shots(filmed):
-    frames, page, root = filmed
-    words = " ".join("".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text"))
-    assert not [frame.words for frame in frames[1:] if frame.words.split(".")[0] not in words]
-    assert sum(len(frame.blows) for frame in frames) > 5
-    tracers = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("opacity") == "0"]
-    assert len(tracers) >= sum(len(frame.blows) for frame in frames)
-
-
-def test_the_pace_of_a_film(filmed):
-    frames, page, _ = filmed
-    slow, fast = film.timetable(frames, 1), film.timetable(frames, 2)
-    assert slow.total == pytest.approx(2 * fast.total, rel=1e-3)
-    assert f'dur="{fast.total:g}s"' in film.film(frames, pace=2)
 
 
 def test_parts_that_change_are_drawn_once_for_every_value():

@@ -47,10 +47,8 @@ def draw(view: BattlePosition, seat: int | None = None) -> str:
     squads = [squad for units in view.squads for squad in units if squad.alive]
     parts += draw_squads(layout, squads, [_highlight(layout, view, squad) for squad in squads])
     for side in (0, 1):
-        active = not view.over and side == view.active
-        parts.append(panel_frame(layout, view, side, seat) + panel_state(layout, view, side, active))
-        for squad in view.squads[side]:
-            parts += [card_frame(layout, view, squad), _card_state(layout, view, squad)]
+        parts.append(_panel(layout, view, side, seat))
+        parts += [_card(layout, view, squad) for squad in view.squads[side]]
     parts += [_header(layout, view), _footer(layout, view, seat)]
     return document(*layout.page, parts)
 
@@ -98,7 +96,7 @@ def _models(layout: Layout, squad: Squad) -> str:
     places = [(layout.x(c), layout.y(r)) for r, c in squad.cells]
     bases = "".join(f'<use href="#m{squad.side}" x="{number(x)}" y="{number(y)}"/>' for x, y in places)
     hurt = _wounds(layout, squad, *places[-1]) if squad.lead < squad.wounds else ""
-    return bases + anchor(layout, squad, *places[0]) + hurt
+    return bases + _anchor(layout, squad, *places[0]) + hurt
 
 
 def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
@@ -113,7 +111,7 @@ def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
     )
 
 
-def anchor(layout: Layout, squad: Squad, x: float, y: float) -> str:
+def _anchor(layout: Layout, squad: Squad, x: float, y: float) -> str:
     """The number of a unit on the base of its anchor at (x, y)."""
     size = round(0.72 * layout.cell, 1)
     livery = LIVERIES[squad.side]
@@ -171,7 +169,7 @@ def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float,
     for (side, index), actions in units.items():
         squad = view.squads[side][index]
         found += [(*_around(layout, cell, 1.1), tuple(actions)) for cell in squad.cells]
-        found.append((*card_place(layout, view, squad), *CARD, tuple(actions)))
+        found.append((*_card_place(layout, view, squad), *CARD, tuple(actions)))
     return found
 
 
@@ -198,87 +196,55 @@ def _move_end(view: BattlePosition, question: BattleQuestion, action: int) -> Ce
 # ---- the sides ------------------------------------------------------------------------------------------------------
 
 
-def panel_frame(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
-    """The head of a side's panel: its name and roster."""
+def _panel(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
+    """The head of a side's panel: name, roster, points, and a golden frame in its half-turns."""
     x, livery = layout.panel(side, view.left), LIVERIES[side]
+    active = not view.over and side == view.active
     return (
         rect(x, GAP, PANEL, 74, 10, livery.dark, f'stroke="{livery.main}" stroke-width="1.6"')
         + circle(x + 22, GAP + 23, 9, livery.main, f'stroke="{livery.light}" stroke-width="2"')
         + text(x + 40, GAP + 30, side_name(side, seat), 21, PALE, f"{START} {BOLD}")
         + text(x + 14, GAP + 60, shorten(view.rosters[side], 13), 15, livery.light, START)
         + text(x + PANEL - 14, GAP + 62, "VP", 13, livery.light, END)
+        + (rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"') if active else "")
+        + text(x + PANEL - 14, GAP + 42, str(view.points[side]), 36, "#fff", f"{END} {BOLD}")
+        + _command_points(x + 136, GAP + 55, view.command[side])
     )
 
 
-def panel_state(layout: Layout, view: BattlePosition, side: int, active: bool) -> str:
-    """Victory and command points of a side, and a golden frame if it is its half-turn."""
-    frame = active_frame(layout, view, side) if active else ""
-    return frame + points(layout, view, side) + command_points(layout, view, side)
-
-
-def active_frame(layout: Layout, view: BattlePosition, side: int) -> str:
-    """The golden frame of the side whose half-turn it is."""
-    x = layout.panel(side, view.left)
-    return rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"')
-
-
-def points(layout: Layout, view: BattlePosition, side: int) -> str:
-    """The victory points of a side, large."""
-    x = layout.panel(side, view.left) + PANEL
-    return text(x - 14, GAP + 42, str(view.points[side]), 36, "#fff", f"{END} {BOLD}")
-
-
-def command_points(layout: Layout, view: BattlePosition, side: int) -> str:
+def _command_points(x: float, y: float, count: int) -> str:
     """The command points of a side as a golden token."""
-    x, y = layout.panel(side, view.left) + 136, GAP + 55
     return (
         f'<path d="M{number(x)},{y - 11}l11,11l-11,11l-11,-11Z" fill="{GOLD}" stroke="#7d5c12" stroke-width="1.2"/>'
-        + text(x, y + 4.5, str(view.command[side]), 13, "#3a2a06", BOLD)
+        + text(x, y + 4.5, str(count), 13, "#3a2a06", BOLD)
         + text(x + 16, y + 5, "CP", 13, DIM, START)
     )
 
 
-def card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[float, float]:
+def _card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[float, float]:
     """The upper left corner of a unit's card."""
     return layout.panel(squad.side, view.left), GAP + 82 + squad.index * (CARD[1] + 6)
 
 
-def card_frame(layout: Layout, view: BattlePosition, squad: Squad) -> str:
-    """The constant parts of a unit's card: number and name."""
-    x, y = card_place(layout, view, squad)
-    livery = LIVERIES[squad.side]
-    return (
-        rect(x, y, *CARD, 9, SLATE, f'stroke="{EDGE}"')
-        + circle(x + 24, y + 26, 15, livery.main, f'stroke="{livery.light}" stroke-width="1.6"')
-        + text(x + 24, y + 33, str(squad.number), 20, "#fff", BOLD)
-        + text(x + 48, y + 22, shorten(squad.name, 19), 16, PALE, f"{START} {BOLD}")
-    )
-
-
-def pip_places(layout: Layout, view: BattlePosition, squad: Squad) -> list[tuple[float, float, float]]:
-    """(x, y, radius) of the pips on a card: its models, or the wounds of a single one."""
-    x, y = card_place(layout, view, squad)
-    count = squad.start if squad.start > 1 else squad.wounds
-    step = min(12.0, PIPS[1] / count)
-    return [(x + PIPS[0] + step * (i + 0.5), y + 36, min(4.6, 0.42 * step)) for i in range(count)]
-
-
-def _card_state(layout: Layout, view: BattlePosition, squad: Squad) -> str:
-    """Models, wounds and conditions; a frame if it is asked, a shadow over what is destroyed."""
-    x, y = card_place(layout, view, squad)
+def _card(layout: Layout, view: BattlePosition, squad: Squad) -> str:
+    """A unit: number, name, models, wounds and conditions; a frame if it is asked, a shadow if it is destroyed."""
+    x, y = _card_place(layout, view, squad)
     livery, question = LIVERIES[squad.side], view.question
-    single = squad.start == 1
-    left = squad.lead * squad.alive if single else len(squad.cells)
-    parts = []
-    for i, (px, py, r) in enumerate(pip_places(layout, view, squad)):
-        hurt = not single and i == left - 1 and squad.lead < squad.wounds
-        fill = "none" if i >= left else livery.light if hurt else livery.main
-        parts.append(circle(px, py, r, fill, f'stroke="{livery.light}" stroke-width="1"'))
-    parts += [wound_bar(x, y, "#0c0f13"), wound_bar(x, y, livery.light, squad) if squad.alive else ""]
+    parts = [
+        rect(x, y, *CARD, 9, SLATE, f'stroke="{EDGE}"'),
+        circle(x + 24, y + 26, 15, livery.main, f'stroke="{livery.light}" stroke-width="1.6"'),
+        text(x + 24, y + 33, str(squad.number), 20, "#fff", BOLD),
+        text(x + 48, y + 22, shorten(squad.name, 19), 16, PALE, f"{START} {BOLD}"),
+        *_pips(x, y, squad),
+        rect(x + 48, y + 47, BAR, 5, 2.5, "#0c0f13"),
+    ]
+    if squad.alive:
+        length = max(BAR * squad.health / (squad.start * squad.wounds), 2.0)
+        parts.append(rect(x + 48, y + 47, length, 5, 2.5, livery.light))
     parts.append(text(x + PANEL - 10, y + 53, f"{squad.health}/{squad.start * squad.wounds}", 12.5, DIM, END))
     if not squad.alive:
-        return "".join([*parts, destroyed(x, y)])
-    group = "".join([*parts, condition_line(x, y, ", ".join(conditions(view, squad)))])
+        return "".join([*parts, rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"'), _condition(x, y, "destroyed", DIM)])
+    group = "".join([*parts, _condition(x, y, ", ".join(conditions(view, squad)))])
     if question is not None and (question.side, question.unit) == (squad.side, squad.index):
         return group + rect(x, y, *CARD, 9, "none", f'stroke="{GOLD}" stroke-width="2.6"')
     if question is not None and (1 - question.side, question.subject) == (squad.side, squad.index):
@@ -286,54 +252,39 @@ def _card_state(layout: Layout, view: BattlePosition, squad: Squad) -> str:
     return group
 
 
-def wound_bar(x: float, y: float, fill: str, squad: Squad | None = None) -> str:
-    """The bar on the card at (x, y): as long as the share of wounds left in a unit, or its full length."""
-    return rect(x + 48, y + 47, bar_length(squad) if squad else BAR, 5, 2.5, fill)
+def _pips(x: float, y: float, squad: Squad) -> list[str]:
+    """The models on the card at (x, y), or the wounds of a single one."""
+    livery, single = LIVERIES[squad.side], squad.start == 1
+    count, left = (squad.wounds, squad.lead * squad.alive) if single else (squad.start, len(squad.cells))
+    step, pips = min(12.0, PIPS[1] / count), []
+    for i in range(count):
+        hurt = not single and i == left - 1 and squad.lead < squad.wounds
+        fill = "none" if i >= left else livery.light if hurt else livery.main
+        place = x + PIPS[0] + step * (i + 0.5), y + 36, min(4.6, 0.42 * step)
+        pips.append(circle(*place, fill, f'stroke="{livery.light}" stroke-width="1"'))
+    return pips
 
 
-def bar_length(squad: Squad) -> float:
-    """The length of a unit's bar in page units: at least 2 for a living unit, 0 for a destroyed one."""
-    return max(BAR * squad.health / (squad.start * squad.wounds), 2.0) if squad.alive else 0.0
-
-
-def condition_line(x: float, y: float, words: str, fill: str = GOLD) -> str:
+def _condition(x: float, y: float, words: str, fill: str = GOLD) -> str:
     """The last line of the card at (x, y)."""
     return text(x + 48, y + 68, shorten(words, 27), 12, fill, f'{START} font-style="italic"')
-
-
-def destroyed(x: float, y: float) -> str:
-    """The shade over the card at (x, y) of a destroyed unit."""
-    return rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"') + condition_line(x, y, "destroyed", DIM)
 
 
 # ---- above and below the board --------------------------------------------------------------------------------------
 
 
 def _header(layout: Layout, view: BattlePosition) -> str:
-    """The round and the phase."""
+    """The round and half-turn, and the five phases, of which the current one is golden."""
     middle = layout.page[0] / 2
     if view.over:
         return text(middle, 46, "The battle is over", 28, GOLD, BOLD)
-    return round_title(layout, view) + phase_row(layout, view.phase)
-
-
-def round_title(layout: Layout, view: BattlePosition) -> str:
-    """Round and half-turn in words."""
     turn = "first" if view.active == view.first else "second"
-    words = f"Round {view.round} of {view.rounds}, {turn} half-turn"
-    return text(layout.page[0] / 2, 32, words, 24, PALE, BOLD)
-
-
-def phase_row(layout: Layout, current: str | None) -> str:
-    """The five phases; the current one is golden."""
-    return "".join(phase_chip(layout, phase, phase == current) for phase in PHASES)
-
-
-def phase_chip(layout: Layout, phase: str, lit: bool) -> str:
-    """One phase in its place."""
-    x = layout.page[0] / 2 + 112 * (PHASES.index(phase) - 2)
-    chip = rect(x - 52, 43, 104, 22, 11, GOLD if lit else SLATE, "" if lit else f'stroke="{EDGE}"')
-    return chip + text(x, 58.5, phase, 14, NIGHT if lit else DIM, BOLD if lit else "")
+    title = text(middle, 32, f"Round {view.round} of {view.rounds}, {turn} half-turn", 24, PALE, BOLD)
+    for i, phase in enumerate(PHASES):
+        x, lit = middle + 112 * (i - 2), phase == view.phase
+        title += rect(x - 52, 43, 104, 22, 11, GOLD if lit else SLATE, "" if lit else f'stroke="{EDGE}"')
+        title += text(x, 58.5, phase, 14, NIGHT if lit else DIM, BOLD if lit else "")
+    return title
 
 
 def _footer(layout: Layout, view: BattlePosition, seat: int | None) -> str:

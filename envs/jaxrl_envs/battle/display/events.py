@@ -1,4 +1,4 @@
-"""Text of one step of the battle, in short sentences for people, and the attacks in it.
+"""Text of one step of the battle, in short sentences for people.
 
 One step may hold more than the action: the engine goes on until the next question, so dice are rolled, units without a
 choice act, and half-turns end. Everything told here follows from the positions before and after.
@@ -7,25 +7,15 @@ choice act, and half-turns end. Everything told here follows from the positions 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from jaxrl_envs.battle import actions as a
-from jaxrl_envs.battle.display.position import BattlePosition, Squad, side_name, touch
+from jaxrl_envs.battle.display.position import BattlePosition, Squad, side_name
 from jaxrl_envs.battle.display.render import called, outcome
 
 # Command points that actions cost.
 COSTS = dict.fromkeys((*range(a.FIRST_SNAP, a.FIRST_COUNTER), a.REROLL, a.STEEL, a.SMOKE, a.COVER), 1)
 COSTS |= dict.fromkeys(range(a.FIRST_COUNTER, a.REROLL), 2)
 COMPASS = ("east", "south-east", "south", "south-west", "west", "north-west", "north", "north-east")
-
-
-class Blow(NamedTuple):
-    """One unit that attacked another in a step, as both stood then."""
-
-    attacker: Squad
-    target: Squad
-    melee: bool
 
 
 def describe(before: BattlePosition, action: int, after: BattlePosition, seat: int | None = None) -> str:
@@ -60,48 +50,6 @@ def describe(before: BattlePosition, action: int, after: BattlePosition, seat: i
         who = "your half-turn" if after.active == seat else f"the half-turn of side {after.active}"
         said.append(f"Round {after.round}: {who} begins.")
     return " ".join(said + later)
-
-
-def blows(before: BattlePosition, action: int, after: BattlePosition) -> list[Blow]:
-    """The attacks that are known to have been made in the step: those that its question was about.
-
-    An attack without any choice (a fight with one opponent) is not asked about, so it is not listed.
-    """
-    question = before.question
-    if question is None:
-        return []
-    own, enemies = before.squads[question.side], before.squads[1 - question.side]
-    now = after.question
-    if question.kind == "shoot" and action:
-        target = enemies[action - a.FIRST_SHOOT]
-        waits = now is not None and (now.kind, now.subject, now.unit) == ("protect", question.unit, target.index)
-        return [] if waits else [Blow(own[question.unit], target, False)]
-    if question.kind == "protect":
-        return [Blow(enemies[question.subject], own[question.unit], False)]
-    if question.kind == "snap" and action:
-        return [Blow(own[action - a.FIRST_SNAP], enemies[question.subject], False)]
-    if question.kind == "fight":
-        return [Blow(own[question.unit], enemies[action - a.FIRST_FIGHT], True)]
-    return []
-
-
-def clashes(before: BattlePosition, after: BattlePosition, known: Sequence[Blow]) -> list[Blow]:
-    """Fights without a question: units with losses that no `known` attack explains, and the enemies they touch."""
-    explained = {(blow.target.side, blow.target.index) for blow in known}
-    if before.question is not None and before.question.kind == "fall_back":
-        explained.add((before.question.side, before.question.unit))  # a shocked unit loses models by fleeing
-    found = []
-    for side in (0, 1):
-        for old, new in zip(before.squads[side], after.squads[side], strict=True):
-            if new.health >= old.health or (side, old.index) in explained:
-                continue
-            stayed = not new.alive or new.cells[0] == old.cells[0]
-            target = old if stayed else new
-            for was, enemy in zip(before.squads[1 - side], after.squads[1 - side], strict=True):
-                attacker = enemy if enemy.alive else was
-                if touch(attacker, target):
-                    found.append(Blow(attacker, target, True))
-    return found
 
 
 def _decision(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> str:

@@ -17,7 +17,7 @@ from jaxrl_envs.shared.display import svg
 from jaxrl_envs.shared.display.svg_animation import Clock, always
 
 SECONDS, CLOSING = 1.4, 3.0  # of a drawing, and how much longer of the last one
-SIZE, FOOT = 0.022, 0.055  # of the letters and of the band below the drawing, in widths of it
+SIZE, SMALL, FOOT = 0.022, 0.013, 0.055  # of letters, of those of long lines, and of the band below, in widths of it
 PAGE, WORDS = "#14181f", "#f2ead7"
 NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 SIZES = ("viewBox", "width", "height")
@@ -44,11 +44,10 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
     sizes = [_size(root) for root in roots]
     width, height = max(size[0] for size in sizes), max(size[1] for size in sizes)
     clock = Clock.of([(SECONDS + CLOSING * (i == len(roots) - 1)) / pace for i in range(len(roots))])
-    letters = SIZE * width
-    room = int(1.9 / SIZE)  # letters are about half as wide as they are high
 
     def line(frame: int) -> str:
-        said = shorten(words[frame], room, placeholder=" …")
+        said = shorten(words[frame], int(1.9 / SMALL), placeholder=" …")  # letters are about half as wide as high
+        letters = min(SIZE, 1.9 / max(len(said), 1)) * width
         return svg.text(
             width / 2, height + FOOT * width / 2 + letters / 3, said, letters, WORDS, 'text-anchor="middle"'
         )

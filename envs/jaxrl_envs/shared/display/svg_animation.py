@@ -63,12 +63,6 @@ class Clock(NamedTuple):
             parts.append(f'<g opacity="{int(shown[0])}">{part}{self.steps(keys, "opacity")}</g>')
         return "".join(parts)
 
-    def flash(self, begin: float, end: float) -> str:
-        """Appears between two seconds, invisible before and after; for an element with opacity 0."""
-        rise = 0.2 * (end - begin)
-        keys = [(0.0, "0"), (begin, "0"), (begin + rise, "1"), (end - rise, "1"), (end, "0")]
-        return self.gradual(keys if begin else keys[1:], "opacity")
-
     def _element(self, kind: str, keys: Keys) -> str:
         times = ";".join(_share(second / self.total) for second, _ in keys)
         values = ";".join(value for _, value in keys)
