@@ -20,7 +20,6 @@ from typing import Any
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets, trust
-from jaxrl.games import make_stages
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
@@ -30,6 +29,7 @@ from jaxrl.players.find import FoundPlayers, Lookup, find_opponents, find_player
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.launching.start import run_training
+from jaxrl.training.plan import make_plan
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 
@@ -76,9 +76,9 @@ def train(
     default = presets.default_name(file, wanted.env.id, overrides)
     wanted = configs.named(wanted, name or wanted.run.name or default)
     xla.prepare_training(wanted)
-    stages = make_stages(wanted)
+    plan = make_plan(wanted)
     with begun_run(wanted) as run:
-        if run_training(wanted, run, resume=False, stages=stages, callbacks=callbacks):
+        if run_training(plan, run, resume=False, callbacks=callbacks):
             raise KeyboardInterrupt
     return load_run(run.path, allow=[each.permissions[0] for each in trust.named(wanted)])  # the caller's own word
 

@@ -128,9 +128,8 @@ def _make(config: Config, options: dict[str, Any]) -> Env:
 def deployment(config: Config) -> dict[str, Any]:
     """The arguments of a game's `deploy`: its section of the configuration; without a folder for logs (`log_dir`) they
     are kept in the directory of the run, if there is one."""
-    game, run = config.env.id, config.run.path
-    section = registry.section_of(game)
-    settings = dict(vars(getattr(config, game, None) or section())) if section is not None else {}
+    run, section = config.run.path, config.game
+    settings = dict(vars(section)) if section is not None else {}
     if settings.get("log_dir") == "" and config.run.name and run.is_dir():
         settings["log_dir"] = str(run.absolute())
     return settings

@@ -1,4 +1,4 @@
-"""The configuration: a frozen dataclass with one field for each section.
+"""The configuration: a frozen dataclass with one field for each section, whose classes lie with what they configure.
 
 `jaxrl config` prints its keys as a table. `Config(ppo=PPOConfig(epochs=4))` is a valid way to make one in code;
 `jaxrl.config.load` reads one from YAML.
@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from jaxrl.algorithms.dqn.config import DQNConfig
+from jaxrl.algorithms.hierarchical.config import HierarchicalConfig
+from jaxrl.algorithms.ppo.config import PPOConfig
+from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.matches.config import EvaluateConfig
+from jaxrl.networks.config import NetworkConfig
+from jaxrl.runs.config import MetricsConfig, RunConfig
+from jaxrl.training.config import ExploitConfig, TrainConfig
+from jaxrl.training.sebulba.config import SebulbaConfig
+from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section
 
-SECTIONS = {  # name -> the class with its keys and checks, with the code that it configures; [] stands for a list
-    "run": "jaxrl.runs.config:RunConfig",
-    "env": "jaxrl.config.schema:EnvConfig",
-    "train": "jaxrl.training.config:TrainConfig",
-    "evaluate": "jaxrl.matches.config:EvaluateConfig",
-    "seats": "jaxrl.league.config:SeatMix[]",
-    "league": "jaxrl.league.config:LeagueConfig",
-    "network": "jaxrl.networks.config:NetworkConfig",
-    "ppo": "jaxrl.algorithms.ppo.config:PPOConfig",
-    "dqn": "jaxrl.algorithms.dqn.config:DQNConfig",
-    "hierarchical": "jaxrl.algorithms.hierarchical.config:HierarchicalConfig",
-    "exploit": "jaxrl.training.config:ExploitConfig",
-    "sebulba": "jaxrl.training.sebulba.config:SebulbaConfig",
-    "fleet": "jaxrl.training.sebulba.remote.config:FleetConfig",
-    "metrics": "jaxrl.runs.config:MetricsConfig",
-}
+if TYPE_CHECKING:  # reading a configuration imports no jax
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +44,41 @@ class EnvConfig(Section):
     options: dict[str, Any] = option({}, "options of the game, e.g. players; `jaxrl config --env ID` lists them")
 
 
-class BaseConfig:
-    """What a configuration computes from its sections, and the checks of all of them."""
+def _section(cls: type[Section]) -> Any:
+    """A field that holds a section; the first line of the docstring of its class is its text."""
+    return option(cls(), _text(cls))
 
-    if TYPE_CHECKING:  # the fields are made from `SECTIONS`
-        __dataclass_fields__: ClassVar[dict[str, Any]]
 
-        def __init__(self, **sections: Any) -> None: ...
+def _text(cls: type) -> str:
+    return (cls.__doc__ or "").partition("\n")[0]
 
-        def __getattr__(self, name: str) -> Any: ...
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A complete configuration."""
+
+    run: RunConfig = _section(RunConfig)
+    env: EnvConfig = _section(EnvConfig)
+    train: TrainConfig = _section(TrainConfig)
+    evaluate: EvaluateConfig = _section(EvaluateConfig)
+    seats: tuple[SeatMix, ...] = option((SeatMix(),), _text(SeatMix))
+    league: LeagueConfig = _section(LeagueConfig)
+    network: NetworkConfig = _section(NetworkConfig)
+    ppo: PPOConfig = _section(PPOConfig)
+    dqn: DQNConfig = _section(DQNConfig)
+    hierarchical: HierarchicalConfig = _section(HierarchicalConfig)
+    exploit: ExploitConfig = _section(ExploitConfig)
+    sebulba: SebulbaConfig = _section(SebulbaConfig)
+    fleet: FleetConfig = _section(FleetConfig)
+    metrics: MetricsConfig = _section(MetricsConfig)
+    curriculum: list[dict[str, Any]] = option([], "stages in order: name, the keys that differ, until")
+    algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
+    callbacks: tuple[str, ...] = option((), "classes of your own that are told how a training goes", **user_code.OPTION)
+
+    @property
+    def game(self) -> object | None:
+        """The section of the game's own (`jaxrl_envs.contract.registry.section_of`); its key is the game's name."""
+        return getattr(self, self.env.id, None) if registry.section_of(self.env.id) is not None else None
 
     @property
     def evaluation_options(self) -> dict[str, Any]:
@@ -85,7 +106,7 @@ class BaseConfig:
             if isinstance(section := getattr(self, field.name), Section):
                 yield field.name, section
 
-    def sized(self, given: Set[str]) -> Any:
+    def sized(self, given: Set[str]) -> Config:
         """The configuration with the defaults that follow other keys, see `Section.sized`."""
         config = self
         for name, section in self.sections():
@@ -97,47 +118,10 @@ class BaseConfig:
         for _, section in self.sections():
             section.check(self)
 
-    def check_game(self, env: Any) -> None:
+    def check_game(self, env: Env) -> None:
         """Compares all sections with the game that is trained on; raises UserError with the keys to change."""
         for _, section in self.sections():
             section.check_game(self, env)
-
-
-def _field(name: str, target: str) -> tuple[str, Any, Any]:
-    """A field of the configuration from a line of `SECTIONS`; the first line of the class's docstring is its text."""
-    place = target.removesuffix("[]")
-    module, _, cls = place.partition(":")
-    section = EnvConfig if name == "env" else getattr(importlib.import_module(module), cls)
-    text = (section.__doc__ or "").partition("\n")[0]
-    if place != target:
-        return name, tuple[section, ...], option((section(),), text)  # type: ignore[valid-type]
-    return name, section, option(section(), text)
-
-
-def _make() -> type:
-    """The class `Config`: the sections, and keys that are no section."""
-    more: list[tuple[str, Any, Any]] = [
-        ("curriculum", list[dict[str, Any]], option([], "stages in order: name, the keys that differ, until")),
-        ("algorithm", dict[str, Any], option({}, "settings of an algorithm of your own, see train.algorithm")),
-        (
-            "callbacks",
-            tuple[str, ...],
-            option((), "classes of your own that are told how a training goes", **user_code.OPTION),
-        ),
-    ]
-    fields = [_field(name, target) for name, target in SECTIONS.items()]
-    made = dataclasses.make_dataclass("Config", fields + more, bases=(BaseConfig,), frozen=True)
-    made.__doc__ = "A complete configuration."
-    return made
-
-
-if TYPE_CHECKING:
-
-    class Config(BaseConfig):
-        """A complete configuration."""
-
-else:
-    Config = _make()
 
 
 @functools.cache
@@ -146,5 +130,5 @@ def config_for(game: str) -> type[Config]:
     section = registry.section_of(game)
     if section is None:
         return Config
-    field = (game, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
+    field = (game, section, option(section(), _text(section)))
     return dataclasses.make_dataclass(f"ConfigOf_{game}", [field], bases=(Config,), frozen=True)

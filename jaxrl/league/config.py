@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxrl.players.spec import check_bots
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 SELF, SNAPSHOTS, BOTS = "self", "snapshots", "bots"  # what `league.opponents` may list beside names of bots
 MAX_ENTRIES = 127  # controllers are i8
@@ -83,7 +87,7 @@ class LeagueConfig(Section):
     floor: float = option(0.05, "smallest relative weight, before normalisation", above=0.0, maximum=1.0)
     half_life: float = option(500.0, "games against an opponent after which a result counts half", above=0.0)
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects keys that contradict each other, and games that the snapshots do not divide."""
         if not config.seats:
             raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
@@ -119,7 +123,7 @@ class LeagueConfig(Section):
         if self.snapshots:
             divides(config.train.num_envs, self.snapshots, "train.num_envs", "league.snapshots")
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects bots that the game lacks, and seats that stay empty."""
         if self.opponents:
             self._check_seats(config, env)
@@ -137,7 +141,7 @@ class LeagueConfig(Section):
                 )
             check_bots(mix.bots, env, f"{path}.bots")
 
-    def _check_seats(self, config: Any, env: Any) -> None:
+    def _check_seats(self, config: Config, env: Env) -> None:
         check_bots(self.opponents, env, "league.opponents", also=(SELF, SNAPSHOTS, BOTS))
         bots = league_bots(self, env)
         others = env.num_sides - 1
@@ -155,7 +159,7 @@ class LeagueConfig(Section):
                 raise UserError(f"league.weights: there is no opponent {name!r}; {nearest(name, known)}")
 
 
-def league_bots(league: LeagueConfig, env: Any) -> tuple[str, ...]:
+def league_bots(league: LeagueConfig, env: Env) -> tuple[str, ...]:
     """The scripted opponents of a league in order, ``bots`` replaced by all bots of the game."""
     listed = (env.bots if name == BOTS else (name,) for name in league.opponents if name not in (SELF, SNAPSHOTS))
     return tuple(dict.fromkeys(itertools.chain(*listed)))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxrl.players.spec import check_bots
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
 
@@ -35,7 +39,7 @@ class EvaluateConfig(Section):
     )
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects a curriculum that would wait for evaluations made beside it."""
         if self.beside and config.curriculum:
             raise UserError(
@@ -46,9 +50,9 @@ class EvaluateConfig(Section):
         """Without the process that plays."""
         return dataclasses.replace(self, beside=False)
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects opponents that the game lacks, and scores that need two sides."""
-        if self.beside and env.host and env.game.remote:
+        if self.beside and env.remote:
             raise UserError(
                 f"{config.env.id} is played by engines of other processes, which evaluate.beside would start a second "
                 "time: set it to false."

@@ -39,7 +39,7 @@ _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the en
 def is_remote(env: Env) -> bool:
     """Whether matches of this game are played by a pool of remote games; games that ask all seats at once are played as
     states, like any other game."""
-    return env.host and not env.simultaneous and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
+    return env.remote and not env.simultaneous
 
 
 class RemoteDeals:

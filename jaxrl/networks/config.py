@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +104,7 @@ class NetworkConfig(Section):
         """The kind of network that reads observations, and its key."""
         return (self.recurrent.torso, "recurrent.torso") if self.kind == "recurrent" else (self.kind, "kind")
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects heads that do not divide the width, no dense layers, and layer_norm without dense layers."""
         if self.reader[0] == "mlp" and not self.hidden:
             raise UserError("network.hidden is empty: give the width of at least one dense layer, e.g. [256, 256].")
@@ -110,7 +114,7 @@ class NetworkConfig(Section):
             )
         divides(self.transformer.dim, self.transformer.heads, "network.transformer.dim", "network.transformer.heads")
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects a network that reads what the game does not describe."""
         import jax  # here, because reading a configuration does not import it
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
 
 SHUFFLE_GROUPS = 8  # of games, each shuffled by itself: a shuffle that need not cross devices, nor all of the memory
 
@@ -63,7 +66,7 @@ class RunConfig(Section):
         """The run's own folder."""
         return Path(self.directory).expanduser() / self.name
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects devices that do not divide the games, and seeds beyond 32 bits."""
         if self.devices:
             slots = max(1, config.league.snapshots)
@@ -105,7 +108,7 @@ def shuffle_groups(num_envs: int, devices: int) -> int:
     return groups if groups % devices == 0 else devices
 
 
-def device_count(config: Any, available: int, processes: int = 1) -> int:
+def device_count(config: Config, available: int, processes: int = 1) -> int:
     """Devices to use: `run.devices`, or for 0 the most of the `available` ones that change no result.
 
     Args:

@@ -99,7 +99,7 @@ def make_search(
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
         is hidden, the objective is "wins" in a one-seat game, or "standing" in a game without `Env.standing`.
     """
-    if env.host and env.game.remote:  # type: ignore[attr-defined]  # a HostEnv
+    if env.remote:
         raise UserError(
             f"{env.id} cannot be searched: another process plays it, which cannot go back to an earlier position fast "
             "enough. Leave the search out."

@@ -1,1 +1,1 @@
-"""Training: the trainer, its state and the two loops."""
+"""Training: plan, loop and parts of a training, its state, and the programs for compiled and host games."""

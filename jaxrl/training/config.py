@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
 from jaxrl.players.spec import ZOO, split_checkpoint
@@ -13,6 +13,10 @@ from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 FOLLOWS = "follows train.total_steps if not given"  # see `FOLLOWING`; the defaults here fit the default length
 NEWEST = "newest"  # checkpoint of a run
@@ -102,16 +106,15 @@ class TrainConfig(Section):
         """`from_run` without its checkpoint."""
         return self.from_run if self.from_checkpoint == NEWEST else split_checkpoint(self.from_run)[0]
 
-    def sized(self, config: Any, given: Set[str]) -> TrainConfig:
+    def sized(self, config: Config, given: Set[str]) -> TrainConfig:
         """With the keys of `FOLLOWING` that are not given made from the others."""
         for key, make in FOLLOWING.items():
             if f"train.{key}" not in given:
-                config = dataclasses.replace(
-                    config, train=dataclasses.replace(config.train, **{key: make(config, given)})
-                )
+                change: dict[str, Any] = {key: make(config, given)}
+                config = dataclasses.replace(config, train=dataclasses.replace(config.train, **change))
         return config.train
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects batches and lengths that overflow, and checkpoints between two calls."""
         if config.batch_size > MAX_BATCH:
             raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
@@ -146,7 +149,7 @@ class TrainConfig(Section):
                 f"after {self.from_update}: steps count from the beginning of the first run; raise train.total_steps."
             )
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects milestones and stop rules of opponents that evaluations do not have."""
         known = list(config.evaluate.opponents) or list(env.bots)
         for key, names in (("train.milestones", self.milestones), ("train.stop.win_rate", self.stop.by_opponent)):
@@ -156,7 +159,7 @@ class TrainConfig(Section):
                 if name and name not in known:
                     raise UserError(f"{key}: {name!r} is no opponent of the evaluations: {nearest(name, known)}")
 
-    def check_origin(self, config: Any) -> None:
+    def check_origin(self, config: Config) -> None:
         """Rejects a run that continues from itself."""
         if self.from_run and self.from_name == config.run.name:
             raise UserError(f"train.from_run is the run {config.run.name!r} itself: continue it with `jaxrl resume`.")
@@ -188,7 +191,7 @@ class ExploitConfig(Section):
         words="lstm, gru or nothing",
     )
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects best responses that cannot join the league."""
         if self.memory and self.every and config.league.opponents and config.league.snapshots:
             raise UserError(
@@ -205,20 +208,20 @@ CALLS, EVENTS = 32, 10  # lines in the logs, and evaluations and checkpoints, th
 FEW = 20  # updates of a run that is too short for evaluations on the way
 
 
-def _batch(config: Any) -> int:
+def _batch(config: Config) -> int:
     """Environment steps of a rollout, a power of two."""
     largest = getattr(getattr(config, config.train.algorithm, None), "largest_rollout", Section.largest_rollout)
     return _between(SMALLEST, _power(min(config.train.total_steps, 1 << 62) / UPDATES), largest)
 
 
-def _num_steps(config: Any, given: Set[str]) -> int:
+def _num_steps(config: Config, given: Set[str]) -> int:
     """A quarter as many steps as games, unless the games are given; whole chunks."""
     batch, chunk = _batch(config), config.ppo.chunk(config.network)
     steps = batch / config.train.num_envs if "train.num_envs" in given else math.sqrt(batch / 4)
     return -(-_between(8, _power(steps), 64) // chunk) * chunk
 
 
-def _num_envs(config: Any, given: Set[str]) -> int:
+def _num_envs(config: Config, given: Set[str]) -> int:
     """What makes the rollout, in shares that devices, snapshots and actors divide."""
     sebulba, slots = config.sebulba, max(1, config.league.snapshots)
     share = slots * math.lcm(sebulba.actors * sebulba.groups, max(1, config.run.devices))
@@ -226,27 +229,27 @@ def _num_envs(config: Any, given: Set[str]) -> int:
     return max(1, round(games / share)) * share
 
 
-def _updates_per_call(config: Any, given: Set[str]) -> int:
+def _updates_per_call(config: Config, given: Set[str]) -> int:
     """At most eight, in which checkpoints that are kept, or continued from, lie between two calls."""
     calls = min(_power(_updates(config) / CALLS), 8)
     return math.gcd(math.gcd(calls, config.train.keep_every), config.train.from_update)
 
 
-def _every(config: Any) -> int:
+def _every(config: Config) -> int:
     """A tenth of the run in whole calls."""
     per_call = config.train.updates_per_call
     return max(1, _updates(config) // EVENTS // per_call) * per_call
 
 
-def _checkpoint_every(config: Any, given: Set[str]) -> int:
+def _checkpoint_every(config: Config, given: Set[str]) -> int:
     return config.train.keep_every or min(_every(config), 200)
 
 
-def _evaluate_every(config: Any, given: Set[str]) -> int:
+def _evaluate_every(config: Config, given: Set[str]) -> int:
     return _every(config) if _updates(config) >= FEW else 0
 
 
-FOLLOWING: dict[str, Callable[[Any, Set[str]], int]] = {  # in this order: later ones rest on earlier ones
+FOLLOWING: dict[str, Callable[[Config, Set[str]], int]] = {  # in this order: later ones rest on earlier ones
     "num_steps": _num_steps,
     "num_envs": _num_envs,
     "updates_per_call": _updates_per_call,
@@ -255,7 +258,7 @@ FOLLOWING: dict[str, Callable[[Any, Set[str]], int]] = {  # in this order: later
 }
 
 
-def _updates(config: Any) -> int:
+def _updates(config: Config) -> int:
     return -(-config.train.total_steps // config.batch_size)
 
 

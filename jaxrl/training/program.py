@@ -1,4 +1,4 @@
-"""What the trainer asks of a loop: one protocol for Anakin and Sebulba.
+"""What a training asks of its compiled or host program: one protocol for Anakin and Sebulba.
 
 A program advances a `TrainState`. Saving and restoring it is resuming exactly, so nothing that matters may live outside
 of it.
@@ -7,8 +7,9 @@ of it.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -39,6 +40,15 @@ class Failed(Exception):
     """
 
 
+@contextlib.contextmanager
+def saved_first() -> Iterator[None]:
+    """Turns what ends a part of a training, such as an evaluation, into Failed, before which the state is saved."""
+    try:
+        yield
+    except (UserError, distributed.PeerFailed) as error:
+        raise Failed(str(error)) from error
+
+
 class Diverged(UserError):
     """The policy after `version` updates cannot be played with any more; the message says how it shows."""
 
@@ -53,7 +63,7 @@ class Program(abc.ABC):
     config: Config
     setup: RolloutSetup
     mesh: Mesh  # of the devices that learn
-    timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); the trainer adds what its log takes
+    timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); `Reports` adds what its log takes
 
     @property
     def algorithm(self) -> Algorithm:

@@ -6,7 +6,6 @@ progress, which are spread over them; and what belongs to neither. With several 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -89,26 +88,6 @@ class TrainState:
     games: Counter  # finished ones
     pool: PoolState | None = None  # opponents and ratings, with `league.opponents`
     acting: tuple[Acting, ...] = ()  # with which the rollouts in flight are played, in the next `sebulba.lag` updates
-
-
-@dataclasses.dataclass
-class HostState:
-    """What the host remembers across a resume, stored in each checkpoint's record."""
-
-    clock: float = 0.0  # seconds so far of all processes of the run, with all that is not training
-    seconds: float = 0.0  # of training so far, from the first process of the run on
-    cpu_seconds: float = 0.0  # the same of the CPU, of process 0 if several train together
-    best_score: float | None = None
-    best_update: int | None = None
-    best_by: str = "return"  # what the score is of
-    since_best: int = 0  # evaluations after the best one
-    first: dict[str, float] = dataclasses.field(default_factory=dict)  # evaluation, see `strength.milestones`
-    win_rates: dict[str, float] = dataclasses.field(default_factory=dict)  # in the newest evaluation
-    milestones: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # that were reached
-    pending: list[list[float]] = dataclasses.field(default_factory=list)  # evaluations beside it: `EvaluationPoint`s
-    curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)  # `Course.record`
-    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # metrics not yet in a line of the logs
-    controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
 
 
 @jax.jit

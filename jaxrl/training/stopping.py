@@ -10,20 +10,21 @@ from types import FrameType
 from typing import Any, Self
 
 from jaxrl.training.config import MEAN, StopRules
-from jaxrl.training.state import HostState
+from jaxrl.training.record import Clock
+from jaxrl.training.strength.milestones import EvaluationRecord
 
 
-def over(rules: StopRules, host: HostState) -> str:
+def over(rules: StopRules, clock: Clock, evaluated: EvaluationRecord) -> str:
     """Why a training that has come so far is over by `train.stop`; empty: it goes on."""
-    if 0 < rules.plateau <= host.since_best:
-        return f"no evaluation of {host.since_best} was better than that after update {host.best_update}"
-    clocks = (rules.minutes, host.clock, "it has taken"), (rules.cpu_minutes, host.cpu_seconds, "the CPU has trained")
+    if 0 < rules.plateau <= evaluated.since_best:
+        return f"no evaluation of {evaluated.since_best} was better than that after update {evaluated.best_update}"
+    clocks = (rules.minutes, clock.clock, "it has taken"), (rules.cpu_minutes, clock.cpu_seconds, "the CPU has trained")
     for limit, seconds, so_far in clocks:
         if limit and seconds >= 60 * limit:
             return f"{so_far} {seconds / 60:.3g} minutes"
     rates = rules.by_opponent if rules.win_rate else {}
-    if rates and all(host.win_rates.get(name, -1.0) >= rate for name, rate in rates.items()):
-        reached = (f"{host.win_rates[name]:.1%}" + (f" against {name}" if name != MEAN else "") for name in rates)
+    if rates and all(evaluated.win_rates.get(name, -1.0) >= rate for name, rate in rates.items()):
+        reached = (f"{evaluated.win_rates[name]:.1%}" + (f" against {name}" if name != MEAN else "") for name in rates)
         return f"the win rate has reached {', '.join(reached)}"
     return ""
 

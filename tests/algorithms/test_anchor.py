@@ -20,7 +20,6 @@ from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
 from jaxrl.config import Config
-from jaxrl.games import make_stages
 from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.config import NetworkConfig
@@ -29,8 +28,9 @@ from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints.leaves import PARAMS, TARGET_PARAMS
+from jaxrl.training.launching.start import make_training
 from jaxrl.training.make import make_program
-from jaxrl.training.trainer import Trainer
+from jaxrl.training.plan import make_plan
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
@@ -156,7 +156,7 @@ def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
     league = "league={opponents: [self, snapshots], snapshots: 1}"
     more = ["run.name=further", "train.from_run=anchored@2", "train.total_steps=256", league]
     config = configs.load(home / "tiny.yaml", more)
-    new = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+    new = make_training(make_plan(config), runs.new_run(config), resume=False)
     new.close()
     learner = jax.device_get(new.state.learner)
     newest = checkpoint.params_of(arrays)

@@ -18,15 +18,15 @@ from jaxrl.algorithms.ppo import target_params
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
-from jaxrl.games import make_stages
 from jaxrl.networks import distributions
 from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import load_run, read_json_list
+from jaxrl.training.launching.start import make_training
 from jaxrl.training.make import make_program
-from jaxrl.training.trainer import Trainer
+from jaxrl.training.plan import make_plan
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
@@ -193,7 +193,7 @@ def test_a_run_that_goes_on_begins_what_was_not_kept_and_keeps_what_was(home: Pa
         ("ppo.ema=0",): {},
     }.items():
         config = configs.load(home / "tiny.yaml", [f"run.name=on{len(wanted)}", *more, *settings])
-        new = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+        new = make_training(make_plan(config), runs.new_run(config), resume=False)
         new.close()
         kept = jax.device_get(new.state.learner.target_params)
         assert kept.keys() == wanted.keys()

@@ -23,10 +23,11 @@ import yaml
 from flax import struct
 
 from jaxrl import cli
-from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory
+from jaxrl.training.launching.start import make_training
+from jaxrl.training.loop import Training
+from jaxrl.training.plan import make_plan
 from jaxrl.training.state import Counter
-from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Env, Key, State, public_fields
 from jaxrl_envs.host.env import HostEnv
 from tests.support.dqn_training import SMALL_DQN
@@ -187,18 +188,18 @@ def test_games_with_odd_numbers(name, tmp_path, capfd):
 # ---- counters --------------------------------------------------------------------------------------------------------
 
 
-def moved(home: Path, update: int, **learner: Any) -> Trainer:
+def moved(home: Path, update: int, **learner: Any) -> Training:
     """Saves the newest state of a run as if it were that many updates old."""
     run = RunDirectory(home / "runs" / "odd")
     config = run.config(("tests",))
-    with contextlib.closing(Trainer(config, run, make_stages(config), resume=True)) as trainer:
+    with contextlib.closing(make_training(make_plan(config), run, resume=True)) as trainer:
         steps = update * config.batch_size
         count = Counter(jnp.uint32(steps >> 32), jnp.uint32(steps & 0xFFFFFFFF))
         state = trainer.state.replace(update=jnp.int32(update), env_steps=count, games=count)
         state = state.replace(learner=state.learner.replace(**learner))
         trainer.state, trainer.update, trainer._steps_before = state, update, 0
-        trainer.store.save(trainer._snapshot())
-        trainer.store.wait()
+        trainer.checkpoints.save(trainer.snapshot(), 0.0)
+        trainer.checkpoints.wait()
     return trainer
 
 

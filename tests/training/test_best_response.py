@@ -22,7 +22,7 @@ from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs import directory as runs
 from jaxrl.training.config import ExploitConfig
 from jaxrl.training.exploit.best_response import Exploiter, response_config, same_updates, starts_of
-from jaxrl.training.trainer import Trainer
+from jaxrl.training.loop import Training
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
 from tests.support.games import Corridor, RockPaperScissors
@@ -191,7 +191,7 @@ def home(tmp_path_factory):
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
     with pytest.MonkeyPatch.context() as patch:  # the last evaluation would only take time
-        patch.setattr(Trainer, "final_evaluation", lambda self: [])
+        patch.setattr(Training, "final_evaluation", lambda self: [])
         assert cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", "league"]) == 0
         yield home
 

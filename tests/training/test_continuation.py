@@ -18,7 +18,9 @@ from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.training.config import TrainConfig
-from jaxrl.training.trainer import Trainer
+from jaxrl.training.launching.start import make_training
+from jaxrl.training.loop import Training
+from jaxrl.training.plan import make_plan
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import TicTacToe
 from tests.support.killing import assert_same
@@ -61,10 +63,10 @@ def train(home: Path, name: str, *overrides: str) -> int:
     return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
 
 
-def trainer(home: Path, name: str, *overrides: str) -> Trainer:
+def trainer(home: Path, name: str, *overrides: str) -> Training:
     """A new run before its first update."""
     config = configs.load(home / "tiny.yaml", [f"run.name={name}", *overrides])
-    return Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+    return make_training(make_plan(config), runs.new_run(config), resume=False)
 
 
 def refused(home: Path, *overrides: str) -> str:
@@ -137,7 +139,7 @@ def test_games_are_dealt_again(home):
         new.close()
     first = runs.RunDirectory(home / "runs" / "first")
     config = dataclasses.replace(first.config(), run=dataclasses.replace(first.config().run, name="again"))
-    again = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+    again = make_training(make_plan(config), runs.new_run(config), resume=False)
     boards.append(np.asarray(again.state.lanes.env_state.board))
     again.close()
     assert not any(np.array_equal(boards[i], boards[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
@@ -169,7 +171,7 @@ def test_a_continued_run_counts_on_and_resumes_exactly(home):
 def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
     trainer(home, "early", "train.from_run=first@6").close()
     run = runs.RunDirectory(home / "runs" / "early")
-    again = Trainer(run.config(), run, make_stages(run.config()), resume=True)
+    again = make_training(make_plan(run.config()), run, resume=True)
     again.close()
     assert again.update == 6
     source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(6)

@@ -26,11 +26,13 @@ from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Estimate
 from jaxrl.training.exploit.best_response import Exploit
+from jaxrl.training.launching.start import make_training
+from jaxrl.training.loop import Training
 from jaxrl.training.make import make_program
+from jaxrl.training.plan import make_plan
 from jaxrl.training.stages.curriculum import Course
 from jaxrl.training.stages.stage_setup import carried, check_learners
 from jaxrl.training.strength.evaluation import Evaluated
-from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Bot, Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, newest, rows
@@ -302,7 +304,7 @@ def test_resume_is_exact_in_every_stage_and_around_every_move(home, at):
         if step > at:
             shutil.rmtree(run.checkpoints().directory / str(step))
     config = run.config(["tests"])
-    with contextlib.closing(Trainer(config, run, make_stages(config), resume=True)) as trainer:
+    with contextlib.closing(make_training(make_plan(config), run, resume=True)) as trainer:
         assert trainer.train()
     assert_same(newest(home, "whole"), newest(home, name))
     assert newest(home, "whole").meta["host"]["curriculum"] == newest(home, name).meta["host"]["curriculum"]
@@ -355,17 +357,17 @@ def test_late_stages_are_checked_at_the_start(home, monkeypatch):
     monkeypatch.setattr("jaxrl.training.memory_budget.size_of", size)
     config = configs.named(configs.load(home / "echo.yaml"), "late")
     with pytest.raises(UserError, match="^stage 'hard' of the curriculum: this training needs about 1,024.0 GiB"):
-        Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+        make_training(make_plan(config), runs.new_run(config), resume=False)
 
 
 def test_another_run_goes_on_in_the_stage_of_its_checkpoint(home):
     """Of a stage that it does not have it begins in its first, in which the same network plays."""
 
-    def begun(name: str, *stages: dict[str, Any], **options: Any) -> Trainer:
+    def begun(name: str, *stages: dict[str, Any], **options: Any) -> Training:
         origin = {"train": tree()["train"] | {"from_run": "whole@6", "total_steps": 99 * BATCH}}
         wanted = tree(*stages, home=home, **origin, **options)
         config = configs.named(configs.from_dict(wanted), name)
-        return Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+        return make_training(make_plan(config), runs.new_run(config), resume=False)
 
     source = runs.RunDirectory(home / "runs" / "whole").checkpoints().read(6)
     for number, stages in ((1, (EASY, HARD)), (0, (EASY, HARD | {"name": "harder"})), (0, ())):

@@ -19,10 +19,10 @@ from jaxrl import cli
 from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training import make
+from jaxrl.training.loop import Training
 from jaxrl.training.stages import stage_setup
 from jaxrl.training.state import is_sound
 from jaxrl.training.strength.evaluation import TrainingEvaluation
-from jaxrl.training.trainer import Trainer
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.shared.errors import UserError
@@ -155,7 +155,7 @@ def small(programs: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator
         return programs[identity]
 
     monkeypatch.setattr(stage_setup, "make_program", make_program)
-    monkeypatch.setattr(Trainer, "final_evaluation", lambda self: [])
+    monkeypatch.setattr(Training, "final_evaluation", lambda self: [])
     yield
     told.clear()
     assert not threads_left()
@@ -201,14 +201,14 @@ def only_sentence(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("lie", [*list(LIES)[:-1], pytest.param("hang", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:game 5 does not return")
 def test_a_lie_is_told_and_leaves_no_trace(home, whole, monkeypatch, capsys, lie, algorithm):
-    last, name, call = whole(algorithm), f"{algorithm}-{lie}".replace(" ", "-"), Trainer._call
+    last, name, call = whole(algorithm), f"{algorithm}-{lie}".replace(" ", "-"), Training._call
 
-    def lying(self: Trainer) -> None:
+    def lying(self: Training) -> None:
         if self.update == 2:
             told.append(lie)
         call(self)
 
-    monkeypatch.setattr(Trainer, "_call", lying)
+    monkeypatch.setattr(Training, "_call", lying)
     capsys.readouterr()
     assert train(home, algorithm, name) == cli.USER_ERROR
     sentence = only_sentence(capsys)
@@ -216,7 +216,7 @@ def test_a_lie_is_told_and_leaves_no_trace(home, whole, monkeypatch, capsys, lie
     assert LIES[lie].sentence in sentence and "continue with: jaxrl resume" in sentence
     assert 2 <= newest(home, name).step < UPDATES
     told.clear()
-    monkeypatch.setattr(Trainer, "_call", call)
+    monkeypatch.setattr(Training, "_call", call)
     assert resume(home, name) == 0
     assert_same(last, newest(home, name))
 

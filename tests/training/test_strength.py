@@ -12,7 +12,7 @@ from jaxrl.runs import status
 from jaxrl.runs.directory import find_run
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.config import StopRules
-from jaxrl.training.state import HostState
+from jaxrl.training.record import Clock
 from jaxrl.training.stopping import over
 from jaxrl.training.strength import milestones
 from jaxrl.training.strength.milestones import EvaluationPoint
@@ -57,7 +57,7 @@ def a_row(hard: float, weak: float, returned: float) -> dict[str, float]:
 
 
 def test_milestones_and_gains_by_hand():
-    host, wanted = HostState(), {"hard": (0.5, 0.3, 0.3), "weak": (0.9,)}
+    host, wanted = milestones.EvaluationRecord(), {"hard": (0.5, 0.3, 0.3), "weak": (0.9,)}
     more, new = milestones.take(host, wanted, EvaluationPoint(2, 1_000_000, 60.0, 90.0), a_row(0.3, 0.5, -1.0))
     assert [(each["opponent"], each["win_rate"], each["update"]) for each in new] == [("hard", 0.3, 2)]
     assert more == {"milestone/hard/0.3/steps": 1_000_000, "time/to/hard/0.3": 60.0, "time/cpu_to/hard/0.3": 90.0}
@@ -89,9 +89,12 @@ def test_milestones_and_gains_by_hand():
     ],
 )
 def test_stop_rules_by_hand(rules, why):
-    host = HostState(clock=120.0, seconds=1.0, cpu_seconds=240.0, since_best=3, best_update=8)
-    host.win_rates = {"hard": 0.4, "weak": 0.7, "": 0.55}
-    assert over(rules, host).startswith(why) and bool(over(rules, host)) == bool(why)
+    clock, found = (
+        Clock(clock=120.0, seconds=1.0, cpu_seconds=240.0),
+        milestones.EvaluationRecord(since_best=3, best_update=8),
+    )
+    found.win_rates = {"hard": 0.4, "weak": 0.7, "": 0.55}
+    assert over(rules, clock, found).startswith(why) and bool(over(rules, clock, found)) == bool(why)
 
 
 @pytest.mark.thorough

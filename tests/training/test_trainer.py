@@ -24,7 +24,7 @@ from jaxrl import config as configs
 from jaxrl.games import make_games
 from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
-from jaxrl.training import memory_budget, stall_detection, trainer
+from jaxrl.training import checkpoints, loop, memory_budget, stall_detection
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program
 from jaxrl.training.profiling import UpdateTrace
@@ -125,7 +125,7 @@ def test_ctrl_c_is_heard_after_the_output_was_closed(monkeypatch):
 
 @pytest.mark.thorough
 def test_a_run_can_be_extended(home, capsys, monkeypatch):
-    monkeypatch.setattr(trainer, "AT_RISK", 0.0)  # what a kill may lose: every call is saved
+    monkeypatch.setattr(checkpoints, "AT_RISK", 0.0)  # what a kill may lose: every call is saved
     assert train(home, "short", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
     assert newest_steps(home, "short") == [2, 4]
     assert cli.main(["resume", str(home / "runs" / "short"), "--steps", str(8 * STEPS_PER_UPDATE)]) == 0
@@ -224,10 +224,10 @@ def test_no_space_left_in_the_background_stops_training(home, monkeypatch, capsy
     """As above for machines that do not let us mount a disk: the write under way reports a full disk."""
 
     def full(self):
-        with trainer.checkpoint.no_space_is_user_error(self.directory.parent):
+        with loop.checkpoint.no_space_is_user_error(self.directory.parent):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trainer.checkpoint.CheckpointStore, "check", full)
+    monkeypatch.setattr(loop.checkpoint.CheckpointStore, "check", full)
     assert train(home, "full") == 2
     assert "no space left on the disk of" in capsys.readouterr().err
 
@@ -356,7 +356,7 @@ def test_a_best_response_that_diverges_does_not_cost_the_policy(home, capsys, mo
     def diverge(*_):
         raise UserError("the training of a best response diverged: lower exploit.learning_rate.")
 
-    monkeypatch.setattr(trainer.Exploiter, "__call__", diverge)
+    monkeypatch.setattr(loop.Exploiter, "__call__", diverge)
     assert train(home, "exploited", "exploit.every=6") == 2
     assert newest_steps(home, "exploited") == [4, 6], "the policy is sound, and is saved where it was measured"
     error = capsys.readouterr().err
@@ -364,12 +364,12 @@ def test_a_best_response_that_diverges_does_not_cost_the_policy(home, capsys, mo
 
 
 def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
-    check = trainer.Trainer._check_sound
+    check = loop.Training._check_sound
 
     def diverge(self, found):
         check(self, found | ({"train/loss": metrics.measured(float("nan"))} if self.update > 4 else {}))
 
-    monkeypatch.setattr(trainer.Trainer, "_check_sound", diverge)
+    monkeypatch.setattr(loop.Training, "_check_sound", diverge)
     assert train(home, "diverged") == 2
     assert "training diverged" in capsys.readouterr().err
     assert newest_steps(home, "diverged") == [4]

@@ -245,6 +245,11 @@ class Env(abc.ABC):
         return tuple(range(self.num_players))
 
     @property
+    def remote(self) -> bool:
+        """Whether the engine is another process (`jaxrl_envs.host.game.HostGame.remote`)."""
+        return False
+
+    @property
     def num_sides(self) -> int:
         """The number of sides."""
         return max(self.sides) + 1

@@ -80,6 +80,11 @@ class HostEnv(Env):
         """The sides of the host game."""
         return self.game.sides
 
+    @property
+    def remote(self) -> bool:
+        """Whether the engine is another process."""
+        return self.game.remote
+
     # ---- rules ------------------------------------------------------------------------------------------------------
 
     def _init(self, key: Key) -> SavedState:

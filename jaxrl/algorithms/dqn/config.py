@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Schedule, Section
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class DQNConfig(Section):
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
     save_replay: bool = option(True, "save the replay buffer in checkpoints, for exact resume; false saves disk space")
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects a replay buffer that is too small, shares above 1, and features that DQN lacks."""
         if config.train.algorithm != "dqn":
             return
@@ -56,7 +60,7 @@ class DQNConfig(Section):
             )
         _check_others(config)
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects a replay buffer that is too small for the game."""
         if config.train.algorithm != "dqn":
             return
@@ -68,7 +72,7 @@ class DQNConfig(Section):
             )
 
 
-def _check_others(config: Any) -> None:
+def _check_others(config: Config) -> None:
     """Rejects features of other sections that DQN lacks."""
     wrong = {
         "league.snapshots": (config.league.snapshots, "DQN meets bots and itself only: use 0"),

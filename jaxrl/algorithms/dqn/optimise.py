@@ -105,6 +105,6 @@ def optimise(
         steps=jnp.float32(1.0),
     )
     priority = new_priority(parts.error, coefs.alpha, jnp.float32(PRIORITY_EPS))
-    # The trainer detects divergence by the loss; priorities in the buffer must be finite.
+    # The training detects divergence by the loss; priorities in the buffer must be finite.
     priority = jnp.where(jnp.isfinite(priority), priority, 1.0)
     return learner.replace(params=params, target=target, opt_state=opt_state, steps=steps), priority, sums

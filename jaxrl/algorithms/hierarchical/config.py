@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Schedule, Section
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +42,7 @@ class HierarchicalConfig(Section):
     )
     balance: bool = option(False, "normalise advantages within each phase of the game, instead of over all decisions")
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Requires a compiled game with goals, and with the members that hindsight and balanced phases need."""
         if config.train.algorithm != "hierarchical":
             return
@@ -61,7 +65,7 @@ class HierarchicalConfig(Section):
         if self.hindsight.on:
             self._check_hindsight(config, env)
 
-    def _check_hindsight(self, config: Any, env: Any) -> None:
+    def _check_hindsight(self, config: Config, env: Env) -> None:
         """Raises UserError for a game or network that does not support relabelled sequences."""
         import jax
 

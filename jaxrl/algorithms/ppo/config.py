@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Set
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxrl.runs.config import shuffle_groups
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Schedule, Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl.networks.config import NetworkConfig
+    from jaxrl_envs.contract.env import Env
 
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach
 NAME = "ppo"  # of the algorithm, the default of train.algorithm
@@ -99,7 +104,7 @@ class PPOConfig(Section):
     )
     target_kl: float = option(0.0, "mean KL at which an update stops early; 0: off", minimum=0.0)
 
-    def sized(self, config: Any, given: Set[str]) -> PPOConfig:
+    def sized(self, config: Config, given: Set[str]) -> PPOConfig:
         """Minibatches and a learning rate that follow the length of the run."""
         more: dict[str, Any] = {}
         if config.ppo.batch_size:
@@ -116,16 +121,16 @@ class PPOConfig(Section):
             more["learning_rate"] = _learning_rate(config.train.total_steps)
         return dataclasses.replace(self, **more)
 
-    def chunk(self, network: Any) -> int:
+    def chunk(self, network: NetworkConfig) -> int:
         """Steps of a sequence to learn from if the network is recurrent; one of the user's own may be."""
         return self.sequence if network.kind == "recurrent" or ":" in network.kind else 1
 
-    def group_size(self, config: Any, sequence: int) -> int:
+    def group_size(self, config: Config, sequence: int) -> int:
         """Chunks of `sequence` steps in a shuffle group: what is cut into minibatches."""
         train = config.train
         return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
 
-    def check(self, config: Any) -> None:
+    def check(self, config: Config) -> None:
         """Rejects batches that minibatches do not divide, and temperatures out of range."""
         if config.train.algorithm not in USERS:
             return
@@ -136,7 +141,7 @@ class PPOConfig(Section):
                 f"{' to '.join(map(str, self.temperature.ends))}; 1 draws actions from the policy as it is."
             )
 
-    def check_batch(self, config: Any, sequence: int) -> None:
+    def check_batch(self, config: Config, sequence: int) -> None:
         """Rejects a batch that minibatches, or chunks of `sequence` steps (1: without a memory), do not divide."""
         train = config.train
         groups = shuffle_groups(train.num_envs, config.run.devices or 1)
@@ -149,7 +154,7 @@ class PPOConfig(Section):
         divides(group, self.minibatches, what, "ppo.minibatches")
         divides(group // self.minibatches, self.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects a critic or belief for a game that does not describe its hidden information."""
         if config.train.algorithm not in USERS or not (self.critic or self.belief):
             return

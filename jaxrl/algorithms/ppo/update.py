@@ -362,7 +362,7 @@ def _minibatch(
     gradient, parts = _gradient(loss, layout.split(carry.params), epoch, index)
     norms = optimizer.gradient_norms(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
-    # Non-finite numbers stop too; they show in the metrics, and the trainer ends the run.
+    # Non-finite numbers stop too; they show in the metrics, and the training ends.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw) | done
     gradient = optimizer.clipped(layout.join(gradient), norms.raw, coefs.max_grad_norm)
     rule = optimizer.make_optimizer(settings.optimizer, coefs.learning_rate, None, ADAM_EPS)

@@ -29,6 +29,7 @@ from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import table
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.launching.start import begun_config, run_training
+from jaxrl.training.plan import make_plan
 from jaxrl_envs.shared.errors import UserError, nearest
 
 WHOLE, WITHOUT = "whole", "without-"  # names of runs
@@ -171,12 +172,13 @@ def trained(config: Config, callbacks: Sequence[Callback] = ()) -> int:
     """
     run = RunDirectory(config.run.path)
     if not run.checkpoints().saved():
+        plan = make_plan(config)
         with begun_run(config) as run:
-            return run_training(config, run, resume=False, callbacks=callbacks)
+            return run_training(plan, run, resume=False, callbacks=callbacks)
     begun, who = begun_config(run, config, "give these trainings a --name of their own."), read_presence(run.path)
     if who is not None and who.how == FINISHED and _final(run):  # perhaps before its last update, by `train.stop`
         return 0
-    return run_training(begun, run, resume=True, callbacks=callbacks)
+    return run_training(make_plan(begun), run, resume=True, callbacks=callbacks)
 
 
 def _final(run: RunDirectory) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ def record_advised(
 
 def refuse_unseen(env: HostEnv, what: str) -> None:
     """Raises UserError if no whole games can be seen: all seats are asked at once, or another process plays."""
-    if env.simultaneous or env.game.remote:
+    if env.simultaneous or env.remote:
         raise UserError(f"{what} of {env.id} show nothing: all seats act at once, or another process plays.")
 
 

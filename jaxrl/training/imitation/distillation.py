@@ -51,7 +51,8 @@ from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.settings import SELF, SearchRequest
 from jaxrl.training.imitation.supervised import LabelledDecisions, Losses, check_learning, make_step
-from jaxrl.training.state import HostState
+from jaxrl.training.record import HostRecord
+from jaxrl.training.strength.milestones import EvaluationRecord
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
@@ -347,7 +348,7 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
         "params_hash": checkpoint.params_hash(params),
         "leaves": kept | leaves,
         "config_digest": make_stamp(config, env).config_digest,
-        "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),
+        "host": HostRecord(evaluations=EvaluationRecord(best_by=config.evaluate.best_by)).tree(),
     }
     configs.save(config, target.config_file)
     with checkpoint.no_space_is_user_error(target.path), contextlib.closing(target.checkpoints()) as store:

@@ -30,6 +30,7 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.runs.directory import find_run
     from jaxrl.runs.folder import next_command
     from jaxrl.training.launching.start import prepare, run_training
+    from jaxrl.training.plan import make_plan
 
     run = find_run(args.run)
     if run.imitation_file.exists():
@@ -44,4 +45,4 @@ def main(args: argparse.Namespace) -> int:
     if changed:
         print(f"changed from here on: {'; '.join(changed)}", file=sys.stderr)
     prepare(config, args.distributed, args.coordinator, args.processes, args.rank)
-    return run_training(config, run, resume=True)
+    return run_training(make_plan(config), run, resume=True)

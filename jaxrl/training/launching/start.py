@@ -17,7 +17,6 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config import Config, presets
-from jaxrl.games import Stages, make_stages
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache
@@ -27,7 +26,10 @@ from jaxrl.runs.logs.run_log import LOG
 from jaxrl.runs.presence import Here, present
 from jaxrl.text_tables import flat
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.trainer import Trainer
+from jaxrl.training.loop import Training
+from jaxrl.training.plan import Plan, make_plan, with_origin
+from jaxrl.training.stages.curriculum import Course
+from jaxrl.training.stages.stage_setup import check_learners
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
@@ -46,11 +48,11 @@ def train(config: Config, *, goes_on: bool = False) -> int:
     """
     run = RunDirectory(config.run.path)
     if not (goes_on and distributed.broadcast(run.checkpoints().saved)):
-        stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
+        plan = make_plan(config)  # before there is a directory: a mistake leaves nothing behind
         with begun_run(config) as run:
-            return run_training(config, run, resume=False, stages=stages)
+            return run_training(plan, run, resume=False)
     other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
-    return run_training(begun_config(run, config, other), run, resume=True)
+    return run_training(make_plan(begun_config(run, config, other)), run, resume=True)
 
 
 def prepare(config: Config, join: bool, coordinator: str | None, processes: int | None, rank: int | None) -> None:
@@ -85,7 +87,7 @@ def check_processes(config: Config, env: Env) -> None:
         alone = "fleet.workers plays games on other machines already"
     elif config.evaluate.beside:
         alone = "evaluate.beside evaluates in a process of its own"
-    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # a jaxrl_envs.host.env.HostEnv
+    elif env.remote:
         alone = f"{config.env.id} is played by engines of other processes"
     if alone:
         raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")
@@ -114,61 +116,73 @@ def without_deployment(config: Config) -> Config:
     return dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)
 
 
-def run_training(
-    config: Config,
-    run: RunDirectory,
-    *,
-    resume: bool,
-    stages: Stages | None = None,
-    callbacks: Sequence[Callback] = (),
-) -> int:
+def make_training(plan: Plan, run: RunDirectory, *, resume: bool) -> Training:
+    """A training that goes on from the newest intact checkpoint of its run, or begins, maybe with what
+    `train.from_run` names.
+
+    Args:
+      plan: of the training.
+      run: its directory, locked by the caller.
+      resume: whether to go on, if a checkpoint was ever saved.
+
+    Raises:
+      UserError: every checkpoint is damaged, or one of them, or the origin, is of another game or network.
+    """
+    check_learners(plan.stages)
+    distributed.connect_devices()
+    course, store = Course(plan.stages), run.checkpoints()
+    if resume and distributed.broadcast(store.saved):
+        return Training(plan, run, course, course.newest_checkpoint(store))
+    return Training(with_origin(plan), run)
+
+
+def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequence[Callback] = ()) -> int:
     """Trains, saves and evaluates in a run; returns the exit code.
 
     Args:
-      config: of the training.
+      plan: of the training.
       run: its directory.
       resume: continue from the newest intact checkpoint.
-      stages: of the configuration with their games, if they are made already.
       callbacks: which are told besides those of the configuration.
 
     Raises:
       UserError: another process trains the run, or the training cannot go on.
     """
+    config = plan.config
     level, form = config.run.log_level, config.run.log_format
     full = checkpoint.no_space_is_user_error(run.path)
     with distributed.on_rank0(run.lock), _present(run, form) as here, full, run_log.to_run(level, run.path, form):
         count = distributed.count()
         LOG.info("process %d of %d: pid %d on %s", distributed.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
-        stages = stages or make_stages(config)
-        for stage, games in stages:
+        for stage, games in plan.stages:
             check_processes(stage.config, games.training)
-        with contextlib.closing(Trainer(config, run, stages, resume=resume)) as trainer:
-            trainer.callbacks.add(callbacks)
+        with contextlib.closing(make_training(plan, run, resume=resume)) as training:
+            training.reports.callbacks.add(callbacks)
             asked, total = config.train.total_steps, config.num_updates * config.batch_size
             if total != asked and distributed.is_rank0():
                 print(f"train.total_steps: {asked:,}, rounded up to whole calls: {total:,}", file=sys.stderr)
-            if resume and trainer.finished:
-                print(_ended(trainer))
-            elif trainer.train():
-                trainer.final_evaluation()
+            if resume and training.finished:
+                print(_ended(training))
+            elif training.train():
+                training.final_evaluation()
             else:
                 then = next_command("resume", run.path)
                 if here is not None:
                     here.stopped = True
                 distributed.stopped_together()
-                print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
-                return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
+                print(f"stopped after {training.update} updates and saved; continue with: {then}")
+                return 128 + training.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0
 
 
-def _ended(trainer: Trainer) -> str:
+def _ended(training: Training) -> str:
     """What `resume` says of a run with nothing left to do."""
-    run, steps = trainer.run, trainer.steps
-    done = f"{steps:,} steps ({trainer.update:,} updates)"
-    if trainer.update < trainer.config.num_updates:
+    run, steps = training.run, training.steps
+    done = f"{steps:,} steps ({training.update:,} updates)"
+    if training.update < training.config.num_updates:
         then = next_command("resume", run.path, "train.stop=")
-        return f"run {run.name!r} has ended after {done} and is evaluated: {trainer.over}; go further with: {then}"
+        return f"run {run.name!r} has ended after {done} and is evaluated: {training.over}; go further with: {then}"
     then = next_command("resume", run.path, f"--steps {2 * steps}")
     return f"run {run.name!r} is finished: all {done} are done and evaluated; go further with: {then}"
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class SebulbaConfig(Section):
     )
     profile: bool = option(False, "time every part of acting and learning (time/ms_per_1000_steps/...), for tuning")
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """For host games: rejects several seeds, and games that the actors cannot share evenly."""
         if not getattr(env, "host", False):
             return

@@ -32,9 +32,8 @@ from jaxrl.runs.checkpoints.checkpoint import (
     unreadable_is_damaged,
 )
 from jaxrl.runs.directory import make_stamp, stage_number
-from jaxrl.runs.metric_log import Window
+from jaxrl.training.record import unknown
 from jaxrl.training.stages.stage_setup import Stages, StageSetup, make_stage
-from jaxrl.training.state import HostState
 from jaxrl.training.strength.evaluation import Evaluated
 from jaxrl_envs.shared.errors import UserError
 
@@ -55,29 +54,28 @@ class Standing:
 class Course:
     """The way of one training through its stages. Without a curriculum there is one, and nothing to tell."""
 
-    def __init__(
-        self,
-        stages: Stages,
-        number: int,
-        update: int,
-        record: Mapping[str, Any] | None = None,
-        setups: dict[int, StageSetup] | None = None,
-    ):
-        """Goes on where a checkpoint stands.
+    def __init__(self, stages: Stages):
+        """Stands at the beginning of a training's `stages`."""
+        self.stages, self.number = stages, 0
+        self.standing = Standing(self.stage.name, 0)
+        self._made: dict[int, StageSetup] = {}
 
-        Args:
-          stages: of the training, with their games.
-          number: of the stage.
-          update: updates done.
-          record: of `Course.record`; nothing at the beginning.
-          setups: those that are made already, by the number of their stage.
+    def begin(self, number: int, update: int, record: Mapping[str, Any] | None = None) -> None:
+        """Goes on in a stage after `update` updates, with the `record` of a checkpoint if there is one.
 
         Raises:
-          TypeError: the record has unknown keys.
+          UserError: the record has unknown keys.
         """
-        self.stages, self.number = stages, number
-        self.standing = Standing(**record) if record else Standing(self.stage.name, update)
-        self._made = {} if setups is None else setups
+        self.number = number
+        try:
+            self.standing = Standing(**record) if record else Standing(self.stage.name, update)
+        except TypeError as error:
+            raise unknown(update, error) from None
+
+    @property
+    def now(self) -> StageSetup:
+        """The set-up of the stage in which the training is."""
+        return self.setup(self.number)
 
     @property
     def stage(self) -> Stage:
@@ -165,6 +163,30 @@ class Course:
             return self.number + 1, f"the one before has had its {until.steps:,} steps"
         return self.number, ""
 
+    def newest_checkpoint(self, store: CheckpointStore) -> Snapshot:
+        """The newest intact checkpoint of a training that goes on, in whose stage the course stands from now on. Before
+        its arrays are read, their shapes and types are compared with what that stage makes.
+
+        Raises:
+          UserError: as `CheckpointStore.newest` and `make_stage`, or it is of another game, network or size.
+        """
+        self.check()
+
+        def check(meta: dict[str, Any]) -> None:
+            number = self._stage_of(meta)
+            stamp = make_stamp(self.stages[number][0].config, self.stages[number][1].training)
+            state = self.setup(number).program.abstract_state
+            with unreadable_is_damaged():
+                check_stamp(meta, stamp)
+                check_fits(meta["leaves"], state)
+
+        found = store.newest(quarantine=True, check=check)
+        self.begin(self._stage_of(found.meta), found.step, found.meta["host"].get("curriculum"))
+        return found
+
+    def _stage_of(self, meta: Mapping[str, Any]) -> int:
+        return stage_number([stage for stage, _ in self.stages], meta["host"])
+
     def enter(self, number: int, update: int) -> None:
         """Moves to another stage after `update` updates."""
         until, name = self.stage.until, self.stages[number][0].name
@@ -172,56 +194,6 @@ class Course:
         if number > self.number and until and until.win_rate and _rate(self.standing.here, until) >= until.win_rate:
             won.append(self.stage.name)
         self.number, self.standing = number, Standing(name, update, won)
-
-
-def newest_checkpoint(store: CheckpointStore, stages: Stages, setups: dict[int, StageSetup]) -> Snapshot:
-    """The newest intact checkpoint of a training that goes on. Before its arrays are read, their shapes and types are
-    compared with what the stage that it is in makes.
-
-    Args:
-      store: of the run.
-      stages: of the training, with their games.
-      setups: takes the set-ups of all stages.
-
-    Raises:
-      UserError: as `CheckpointStore.newest` and `make_stage`, or it is of another game, network or size.
-    """
-    course = Course(stages, 0, 0, setups=setups)
-    course.check()
-
-    def check(meta: dict[str, Any]) -> None:
-        number = stage_number([stage for stage, _ in stages], meta["host"])
-        stamp, program = make_stamp(stages[number][0].config, stages[number][1].training), course.setup(number).program
-        state = program.abstract_state
-        with unreadable_is_damaged():
-            check_stamp(meta, stamp)
-            check_fits(meta["leaves"], state)
-
-    return store.newest(quarantine=True, check=check)
-
-
-def remembered(
-    snapshot: Snapshot | None, stages: Stages, number: int, update: int, setups: dict[int, StageSetup]
-) -> tuple[HostState, Window, Course]:
-    """What the host remembers of a training after `update` updates, from the checkpoint's record if there is one;
-    `setups` as of `Course`.
-
-    Raises:
-      UserError: the record has unknown keys.
-    """
-    best_by = stages[number][0].config.evaluate.best_by
-    host = HostState(best_by=best_by)
-    try:
-        if snapshot is not None:
-            host = HostState(**snapshot.meta["host"])
-        if host.best_by != best_by:  # scores of two kinds cannot be compared
-            host.best_by, host.best_score = best_by, None
-        return host, Window(**host.window), Course(stages, number, update, host.curriculum, setups)
-    except TypeError as error:
-        raise UserError(
-            f"the record of checkpoint {update} holds what this jaxrl does not know ({error}): use the version that "
-            "has written it."
-        ) from None
 
 
 def _added(results: Results, found: Evaluated, until: Until) -> Results:

@@ -4,7 +4,7 @@
     RUN/beside/U.json      what the evaluation of it has found
     RUN/beside/log.txt     what the process has said
 
-The trainer stores the state of an evaluation point and writes its number to the process, which stores the result. All
+The training stores the state of an evaluation point and writes its number to the process, which stores the result. All
 points are evaluated, in order. The training waits where more than LAG of them are pending, so that what looks at
 evaluations (`train.stop`) can act also where cores are short. A checkpoint of the training names those whose results it
 has not taken in yet, so a resumed training takes them from the files, or has them made again. The process ends with its
@@ -49,7 +49,7 @@ WAIT = 0.05  # seconds between two looks at a folder
 
 
 class Evaluator:
-    """The process and its files, as the trainer sees them."""
+    """The process and its files, as the training sees them."""
 
     def __init__(self, run: RunDirectory, update: int):
         """Starts nothing; removes what belongs to updates after `update`, which will be made again."""

@@ -6,13 +6,13 @@ evaluations, checkpoints and compilation do not count.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxrl.training.config import MEAN
-from jaxrl.training.state import HostState
 
 
 class EvaluationPoint(NamedTuple):
@@ -24,13 +24,37 @@ class EvaluationPoint(NamedTuple):
     cpu_seconds: float
 
 
+@dataclasses.dataclass
+class EvaluationRecord:
+    """What a training remembers of its evaluations; in the record of each checkpoint."""
+
+    best_score: float | None = None
+    best_update: int | None = None
+    best_by: str = "return"  # what the score is of
+    since_best: int = 0  # evaluations after the best one
+    first: dict[str, float] = dataclasses.field(default_factory=dict)  # the first evaluation
+    win_rates: dict[str, float] = dataclasses.field(default_factory=dict)  # in the newest evaluation
+    milestones: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # that were reached
+    pending: list[list[float]] = dataclasses.field(default_factory=list)  # evaluations beside it: `EvaluationPoint`s
+
+    @property
+    def updates(self) -> list[int]:
+        """Updates whose evaluations are pending."""
+        return [int(update) for update, *_ in self.pending]
+
+    def begin(self, best_by: str) -> None:
+        """Forgets what cannot be compared with evaluations in other games or against other opponents."""
+        self.best_by, self.best_score = best_by, None
+        self.since_best, self.first, self.win_rates = 0, {}, {}
+
+
 def take(
-    host: HostState, wanted: Mapping[str, Sequence[float]], when: EvaluationPoint, row: Mapping[str, float]
+    record: EvaluationRecord, wanted: Mapping[str, Sequence[float]], when: EvaluationPoint, row: Mapping[str, float]
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Takes an evaluation into what the host remembers.
+    """Takes an evaluation into what a training remembers.
 
     Args:
-      host: remembers the first and the newest evaluation and the milestones; it is changed.
+      record: takes the first and the newest evaluation and the milestones.
       wanted: `train.milestones`.
       when: the evaluated parameters were learnt.
       row: metrics of the evaluation, means over seeds.
@@ -40,19 +64,19 @@ def take(
     """
     returned = float(np.mean([*by_opponent(row, "return").values()]))
     now = {"steps": when.steps, "seconds": when.seconds, "return": returned}
-    host.win_rates = by_opponent(row, "win_rate")
-    if host.win_rates:
-        host.win_rates[MEAN] = now["win_rate"] = row["eval/mean_win_rate"]
-    host.first = host.first or now
-    known = {(each["opponent"], each["win_rate"]) for each in host.milestones}
+    record.win_rates = by_opponent(row, "win_rate")
+    if record.win_rates:
+        record.win_rates[MEAN] = now["win_rate"] = row["eval/mean_win_rate"]
+    record.first = record.first or now
+    known = {(each["opponent"], each["win_rate"]) for each in record.milestones}
     new = [
         {"opponent": name, "win_rate": rate, **when._asdict()}
         for name, rates in wanted.items()
         for rate in sorted(set(rates))
-        if (name, rate) not in known and host.win_rates.get(name, -1.0) >= rate
+        if (name, rate) not in known and record.win_rates.get(name, -1.0) >= rate
     ]
-    host.milestones = [*host.milestones, *new]
-    return _gains(host.first, now) | _metrics(new), new
+    record.milestones = [*record.milestones, *new]
+    return _gains(record.first, now) | _metrics(new), new
 
 
 def by_opponent(row: Mapping[str, float], name: str) -> dict[str, float]:

@@ -17,10 +17,10 @@ import yaml
 from jaxrl import cli
 from jaxrl.runs import directory as runs
 from jaxrl.runs import distributed
+from jaxrl.training.loop import Training
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
 from jaxrl.training.sebulba.pipeline import Pipeline
-from jaxrl.training.trainer import Trainer
 from tests.support.killing import assert_same, rows
 from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.support.training import assert_identical
@@ -102,14 +102,14 @@ def assert_as_if_nothing_had_happened(home: Path, name: str, whole) -> None:
 
 def trouble_after(monkeypatch, home: Path, update: int) -> None:
     """Game 17 is in trouble from this update on."""
-    call = Trainer._call
+    call = Training._call
 
     def troubled(self):
         if self.update == update:
             (home / "trouble").touch()
         call(self)
 
-    monkeypatch.setattr(Trainer, "_call", troubled)
+    monkeypatch.setattr(Training, "_call", troubled)
 
 
 # ---- stops ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.games import make_stages
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
@@ -121,14 +120,15 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
 def test_a_continued_run_begins_with_the_parameters_of_the_other_one(home):
     """Also what the first rollouts in flight are played with."""
     from jaxrl import config as configs
-    from jaxrl.training.trainer import Trainer
+    from jaxrl.training.launching.start import make_training
+    from jaxrl.training.plan import make_plan
 
     if not (home / "runs" / "first" / "config.yaml").exists():
         assert train(home, "first") == 0
     config = configs.load(
         home / "tiny.yaml", ["run.name=third", "train.from_run=first", f"train.total_steps={99 * 64}"]
     )
-    trainer = Trainer(config, runs.new_run(config), make_stages(config), resume=False)
+    trainer = make_training(make_plan(config), runs.new_run(config), resume=False)
     trainer.close()
     saved = runs.RunDirectory(home / "runs" / "first").checkpoints().newest().meta["params_hash"]
     assert checkpoint.params_hash(trainer.params) == saved

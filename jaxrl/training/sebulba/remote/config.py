@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides
+
+if TYPE_CHECKING:
+    from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +26,7 @@ class FleetConfig(Section):
         "", "Ray cluster to join: auto, or HOST:PORT of its head node; empty: a private one on this machine"
     )
 
-    def check_game(self, config: Any, env: Any) -> None:
+    def check_game(self, config: Config, env: Env) -> None:
         """Rejects compiled games, and games that the workers cannot share evenly."""
         if not self.workers:
             return
