@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
+def load(path: str | os.PathLike[str] | None, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
     """Reads, overrides and checks a configuration.
 
     Args:
@@ -203,7 +203,7 @@ def to_dict(config: Config) -> dict[str, Any]:
     return to_tree(config)
 
 
-def save(config: Config, path: str | os.PathLike) -> None:
+def save(config: Config, path: str | os.PathLike[str]) -> None:
     """Writes the resolved configuration as YAML that `load` reads back."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(shipped_directory().glob("*.yaml"))}
 
 
-def find(name: str | os.PathLike) -> Path:
+def find(name: str | os.PathLike[str]) -> Path:
     """The path of a configuration: an existing file, or the name of a shipped one.
 
     Raises:
@@ -153,7 +153,7 @@ def game_of(tree: dict[str, Any]) -> Any:
     return env.get("id") if isinstance(env, dict) else None
 
 
-def default_name(file: str | os.PathLike | None, game: str, overrides: Sequence[str]) -> str:
+def default_name(file: str | os.PathLike[str] | None, game: str, overrides: Sequence[str]) -> str:
     """Names a run after its configuration file; without one, or if the overrides name another game than the file, after
     the game. Letters that `run.name` does not allow become dashes."""
     name = game.partition(":")[2] or game

@@ -27,7 +27,7 @@ MAX_NEWTON_STEPS = 100
 TOLERANCE = 1e-10  # of the last Newton step, in log-odds
 
 
-def expected_score(rating, other):
+def expected_score(rating: Any, other: Any) -> Any:
     """Points per game, 0 to 1, of a player rated `rating` against one rated `other`; floats, NumPy or JAX arrays."""
     return 1 / (1 + 10.0 ** ((other - rating) / 400))
 
@@ -37,7 +37,9 @@ def points(share: float) -> float:
     return SCALE * math.log(share / (1 - share))
 
 
-def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
+def elo_update(
+    rating: Any, others: Any, games: Any, score: Any, k: float = 16.0, largest: float = math.inf
+) -> tuple[Any, Any]:
     """Updates Elo ratings after a batch of games of one player against several opponents; NumPy or JAX arrays.
 
     With n games, score s and expected score p against each opponent, ratings move by gain(n) (s - n p) / n: the

@@ -26,10 +26,10 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
-from jaxrl.games import make_games
+from jaxrl.games import make_evaluation_env, make_games
 from jaxrl.networks.factory import is_statistics
 from jaxrl.players.player import Player
-from jaxrl.runs.directory import TrainedRun, make_evaluation_env
+from jaxrl.runs.directory import TrainedRun
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env, PyTree, State
 from jaxrl_envs.shared import files
@@ -145,7 +145,7 @@ class ExportedPolicy:
         return mask
 
 
-def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *, half: bool = False) -> None:
+def save_policy(path: str | os.PathLike[str], run: TrainedRun, seed_index: int = 0, *, half: bool = False) -> None:
     """Writes one seed of a run as a policy file, whole or not at all.
 
     Args:
@@ -173,7 +173,7 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *
     put(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
 
 
-def put(path: str | os.PathLike, data: bytes) -> None:
+def put(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file where the user wants it, whole or not at all; raises UserError if that cannot be."""
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
         raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
@@ -183,7 +183,9 @@ def put(path: str | os.PathLike, data: bytes) -> None:
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
 
-def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> ExportedPolicy:
+def load_policy(
+    path: str | os.PathLike[str], allow: Collection[str] = (), overrides: Sequence[str] = ()
+) -> ExportedPolicy:
     """Reads a policy file.
 
     Args:
@@ -207,7 +209,7 @@ class PolicyParameters(NamedTuple):
     params: PyTree  # of the network
 
 
-def read_parameters(path: str | os.PathLike) -> PolicyParameters:
+def read_parameters(path: str | os.PathLike[str]) -> PolicyParameters:
     """The parameters in a policy file. Nothing that it names is made: neither its game nor its network.
 
     Raises:
@@ -219,19 +221,19 @@ def read_parameters(path: str | os.PathLike) -> PolicyParameters:
     return PolicyParameters(game, content["env_version"], _params_in(content, path))
 
 
-def policy_config(path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
+def policy_config(path: str | os.PathLike[str], allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
     """The configuration of a policy file: nothing that it names is made, and jax is not started. Arguments and errors
     as of `load_policy`."""
     return _config_in(_content_of(path), path, allow, overrides)
 
 
-def policy_game(path: str | os.PathLike) -> tuple[Config, Env]:
+def policy_game(path: str | os.PathLike[str]) -> tuple[Config, Env]:
     """The configuration and the game of a policy file, without making its network. Errors as of `load_policy`."""
     return _read(path)[1:]
 
 
 def _read(
-    path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()
+    path: str | os.PathLike[str], allow: Collection[str] = (), overrides: Sequence[str] = ()
 ) -> tuple[dict[str, Any], Config, Env]:
     """The content of a policy file, its configuration and its game."""
     content = _content_of(path)
@@ -246,13 +248,13 @@ def _read(
 
 
 def _config_in(
-    content: dict[str, Any], path: str | os.PathLike, allow: Collection[str], overrides: Sequence[str]
+    content: dict[str, Any], path: str | os.PathLike[str], allow: Collection[str], overrides: Sequence[str]
 ) -> Config:
     """The configuration in the content of a policy file."""
     return configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
 
 
-def _content_of(path: str | os.PathLike) -> dict[str, Any]:
+def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a policy file. Raises UserError: not one, or a damaged one."""
     try:
         data = files.contents(path, LARGEST)
@@ -266,7 +268,7 @@ def _content_of(path: str | os.PathLike) -> dict[str, Any]:
     return _unpacked(body, os.fspath(path))
 
 
-def _params_in(content: dict[str, Any], path: str | os.PathLike) -> PyTree:
+def _params_in(content: dict[str, Any], path: str | os.PathLike[str]) -> PyTree:
     """The parameters in the content of a policy file, f32. Raises UserError if they are not finite."""
     params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
     if not all(

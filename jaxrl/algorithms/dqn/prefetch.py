@@ -69,7 +69,7 @@ class Prefetcher:
           Exception: raised by sampling or by `learn`.
         """
         drawn = [self._thread.submit(self._draw, first + k, self._rooms[k % AHEAD]) for k in range(min(AHEAD, count))]
-        updates: list[Future] = []
+        updates: list[Future[Any]] = []
         for k in range(count):
             room, nanoseconds = drawn[k].result()
             self._timers.add_ns("replay_sample", nanoseconds)

@@ -123,7 +123,7 @@ class AuxiliaryNetwork:
         return state.replace(statistics=statistics)
 
     def _minibatch(
-        self, coefs: PPOCoefs, rows: Any, loss: Callable, state: AuxiliaryState, index: jax.Array
+        self, coefs: PPOCoefs, rows: Any, loss: Callable[..., jax.Array], state: AuxiliaryState, index: jax.Array
     ) -> tuple[AuxiliaryState, jax.Array]:
         """One optimizer step on rows i32[accumulate, n]. Returns the new state and the mean loss before the step."""
 

@@ -347,7 +347,7 @@ def minibatches_of(
 
 
 def _minibatch(
-    loss,
+    loss: Callable[..., Any],
     settings: PPOConfig,
     coefs: PPOCoefs,
     order: Order,
@@ -377,14 +377,14 @@ def _minibatch(
     return _Carry(params, opt_state, stopped, sums)
 
 
-def _gradient(loss, params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:
+def _gradient(loss: Callable[..., Any], params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:
     """The gradient of the mean loss of a minibatch (chunks i32[accumulate, n]), and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
         found: tuple[Any, LossSums] = jax.grad(loss, has_aux=True)(params, epoch, index)
         return found
 
-    def add(total, index):
+    def add(total: Any, index: jax.Array) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, portion(index)), None
 
     if len(indices) == 1:

@@ -15,7 +15,7 @@ _SETTINGS, _WEIGHTS = 'json.loads("{}")', 'WEIGHTS = ""'  # places in the progra
 _LINE = 116  # letters of a line of weights
 
 
-def save_numpy(path: str | os.PathLike, policy: ExportedPolicy) -> None:
+def save_numpy(path: str | os.PathLike[str], policy: ExportedPolicy) -> None:
     """Writes the program `numpy_policy.py` with a policy's settings and weights in it.
 
     Raises:

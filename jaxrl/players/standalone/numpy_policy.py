@@ -12,6 +12,7 @@ true there, features, mask and actions are those of the canonical observation (`
 import base64
 import json
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ SETTINGS = json.loads("{}")
 class NumpyPolicy:
     """The network with its weights. It computes in float32; leading axes are allowed in all arguments."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         data = zlib.decompress(base64.b85decode("".join(WEIGHTS.split())))
         numbers, at, self.weights = np.frombuffer(data, "<f4"), 0, {}
         for name, shape in SETTINGS["shapes"].items():
@@ -30,16 +31,16 @@ class NumpyPolicy:
             at += size
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Clears the recurrent state: when a game begins, or for another seat."""
         self.memory = self.empty_memory()
 
-    def empty_memory(self, *batch):
+    def empty_memory(self, *batch: int) -> tuple[Any, ...]:
         """The recurrent state at the beginning of a game: (state, cell) of each layer, float32[..., W]; () without."""
         zeros = np.zeros((*batch, SETTINGS["width"]), np.float32)
         return tuple((zeros, zeros) for _ in range(SETTINGS["cells"]))
 
-    def act(self, features, mask, greedy=True, random=None):
+    def act(self, features: Any, mask: Any, greedy: bool = True, random: Any = None) -> int:
         """Chooses one action and updates the recurrent state.
 
         Args:
@@ -54,7 +55,7 @@ class NumpyPolicy:
         weights = np.exp(logits.astype(np.float64) - logits.max())
         return int((random or np.random.default_rng()).choice(len(weights), p=weights / weights.sum()))
 
-    def evaluate(self, features, mask, memory: tuple = ()):
+    def evaluate(self, features: Any, mask: Any, memory: tuple[Any, ...] = ()) -> tuple[Any, Any, tuple[Any, ...]]:
         """Maps features float32[..., F], mask bool[..., A] and recurrent state to (logits float32[..., A], -1e9 for
         illegal actions; value float32[...], the expected return; new recurrent state)."""
         x = np.asarray(features, np.float32)
@@ -78,35 +79,35 @@ class NumpyPolicy:
         logits = np.where(mask, self._dense(x, "policy"), np.float32(-1e9))
         return logits, self._dense(x, "value")[..., 0], tuple(after)
 
-    def _dense(self, x, name):
+    def _dense(self, x: Any, name: str) -> Any:
         y = x @ self.weights[f"{name}/kernel"]
         bias = self.weights.get(f"{name}/bias")
         return y if bias is None else y + bias
 
-    def _norm(self, x, name):
+    def _norm(self, x: Any, name: str) -> Any:
         x = x - x.mean(-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(1e-6))
         return x * self.weights[f"{name}/scale"] + self.weights[f"{name}/bias"]
 
-    def _lstm(self, x, state, cell, name):
-        def gate(g):
+    def _lstm(self, x: Any, state: Any, cell: Any, name: str) -> tuple[Any, Any]:
+        def gate(g: str) -> Any:
             return self._dense(x, f"{name}i{g}") + self._dense(state, f"{name}h{g}")
 
         cell = sigmoid(gate("f")) * cell + sigmoid(gate("i")) * np.tanh(gate("g"))
         return sigmoid(gate("o")) * np.tanh(cell), cell
 
-    def _gru(self, x, state, cell, name):
+    def _gru(self, x: Any, state: Any, cell: Any, name: str) -> tuple[Any, Any]:
         r, z = (sigmoid(self._dense(x, f"{name}i{g}") + self._dense(state, f"{name}h{g}")) for g in "rz")
         new = np.tanh(self._dense(x, f"{name}in") + r * self._dense(state, f"{name}hn"))
         return (1 - z) * new + z * state, cell
 
 
-def sigmoid(x):
+def sigmoid(x: Any) -> Any:
     """The logistic function, without overflow."""
     return (1 + np.tanh(x / 2)) / 2
 
 
-ACTIVATIONS: dict = {
+ACTIVATIONS: dict[str, Any] = {
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
     "gelu": lambda x: x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3))) / 2,

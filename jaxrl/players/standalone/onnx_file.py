@@ -22,7 +22,7 @@ from jaxrl_envs.shared.errors import UserError
 OPSET, IR = 20, 9  # of 2023: read by every onnxruntime since 1.17
 
 
-def save_onnx(path: str | os.PathLike, policy: ExportedPolicy) -> None:
+def save_onnx(path: str | os.PathLike[str], policy: ExportedPolicy) -> None:
     """Writes a policy as an ONNX model.
 
     Raises:

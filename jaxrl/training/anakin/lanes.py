@@ -32,7 +32,9 @@ class RolloutSetup:
     algorithm: Algorithm
     seats: Seats
     frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
-    over_lanes: Callable[[Callable], Callable] = jax.vmap  # how a function of one lane runs for all of them
+    over_lanes: Callable[[Callable[..., Any]], Callable[..., Any]] = (
+        jax.vmap
+    )  # how a function of one lane runs for all of them
 
     def at(self, progress: jax.Array) -> RolloutSetup:
         """The setup with the game at a training progress, f32[] (`Env.annealed`)."""

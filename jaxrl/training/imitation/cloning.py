@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms import optimizer
+from jaxrl.networks.base import Network
 from jaxrl.networks.distributions import log_prob
-from jaxrl.networks.factory import Network
 from jaxrl.training.imitation.constant_policies import Prediction
 from jaxrl.training.imitation.demonstrations import Examples, Questions
 from jaxrl.training.imitation.supervised import LabelledDecisions, evaluate_all, make_step

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from jaxrl.networks.factory import Network
+from jaxrl.networks.base import Network
 from jaxrl.players.player import Player, network_player
 from jaxrl.runs.logs.run_log import say
 from jaxrl.training.imitation import collect_demonstrations, demonstrations

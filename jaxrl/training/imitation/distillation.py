@@ -29,7 +29,8 @@ from jaxrl.games import make_games
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.evaluate_search import Searcher, beliefs_of, make_searcher, other_scale
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
-from jaxrl.networks.factory import Network, make_network
+from jaxrl.networks.base import Network
+from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, any_bot, bot_player
 from jaxrl.players.spec import worlds_of
 from jaxrl.runs.checkpoints import checkpoint
@@ -87,7 +88,9 @@ def collect_games(
     def others(params: PyTree) -> SeatedPlayer:
         return SeatedPlayer(opponent, params, np.array([False, True]), number=1, slots=max(1, env.num_players - 1))
 
-    def one(params: SearchParams, other: PyTree, state: State, memories: Any, seat: jax.Array, holder: Any, key: Key):
+    def one(
+        params: SearchParams, other: PyTree, state: State, memories: Any, seat: jax.Array, holder: Any, key: Key
+    ) -> Any:
         memory, theirs = memories
         plan_key, other_key, step_key, memory_key = jax.random.split(key, 4)
         plan = search.plan(params, memory, state, plan_key)

@@ -10,9 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms import optimizer
-from jaxrl.networks.base import Memory
+from jaxrl.networks.base import Memory, Network
 from jaxrl.networks.distributions import mask_logits
-from jaxrl.networks.factory import Network
 from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.shared.errors import UserError
 

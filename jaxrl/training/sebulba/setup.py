@@ -14,7 +14,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl import xla
 from jaxrl.algorithms.base import AXIS, Algorithm
 from jaxrl.config import Config
 from jaxrl.runs import distributed
@@ -27,6 +26,7 @@ from jaxrl.training.timers import Timers, forward_share
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, HostGame, engine_failure, make_buffers
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.resources import cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +143,7 @@ def actor_pool(
     if config.fleet.workers:
         return worker_pool(config, game, actor, share, seed=seed, groups=groups)
     sebulba = config.sebulba
-    threads = sebulba.threads or xla.cores() * distributed.count()
+    threads = sebulba.threads or cores() * distributed.count()
     return HostPool(
         game.meant_for("training").engine(share, seed, first_slot=actor * share),
         threads=share if game.remote else max(1, threads // sebulba.actors),

@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxrl.config import Stage
 from jaxrl.config.curriculum import Until
+from jaxrl.games import Stages
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
 from jaxrl.players.player import Player
@@ -33,7 +34,7 @@ from jaxrl.runs.checkpoints.checkpoint import (
 )
 from jaxrl.runs.directory import make_stamp, stage_number
 from jaxrl.training.record import unknown
-from jaxrl.training.stages.stage_setup import Stages, StageSetup, make_stage
+from jaxrl.training.stages.stage_setup import StageSetup, make_stage
 from jaxrl.training.strength.evaluation import Evaluated
 from jaxrl_envs.shared.errors import UserError
 
