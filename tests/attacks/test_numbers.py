@@ -35,7 +35,7 @@ from tests.support.host_games import Board, TicTacToeGame
 from tests.support.killing import assert_same, newest, rows
 from tests.support.limits import limited
 from tests.support.paths import PYTHONPATH
-from tests.training.test_trainer import small_disk
+from tests.training.test_loop import small_disk
 
 
 @struct.dataclass

@@ -162,7 +162,7 @@ def test_a_continued_run_counts_on_and_resumes_exactly(home):
 
     split = trainer(home, "split", "train.from_run=first", total)
     split._call()
-    split.store.save(split._snapshot())
+    split.checkpoints.save(split.snapshot(), 0.0)
     split.close()
     assert cli.main(["resume", str(home / "runs" / "split")]) == 0
     assert_same(run.checkpoints().newest(), runs.RunDirectory(home / "runs" / "split").checkpoints().newest())

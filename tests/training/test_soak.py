@@ -32,7 +32,7 @@ from tests.support.forge.fake import Fault, fake_home, fake_java
 from tests.support.killing import assert_same, newest, rows
 from tests.support.paths import PYTHONPATH
 from tests.training.test_liars import LIES, told
-from tests.training.test_trainer import small_disk
+from tests.training.test_loop import small_disk
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "60"))
 SAMPLE = 5.0  # seconds between two looks
