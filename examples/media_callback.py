@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxrl.matches.recording import video
 from jaxrl.matches.recording.film import film as write_film
-from jaxrl.players.find import Lookup
+from jaxrl.policies.find import Lookup
 from jaxrl.runs.checkpoints.leaves import params_of
 from jaxrl.runs.directory import find_run, read_checkpoint
 from jaxrl.training.callbacks import Callback, RunFacts

@@ -25,7 +25,7 @@ from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import FoundPlayers, Lookup, find_opponents, find_player, find_players
+from jaxrl.policies.find import FoundPlayers, Lookup, find_opponents, find_player, find_players
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.launching.start import run_training

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 
 HELP = "quality gate: is run B faster than run A, and as strong?"
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
@@ -14,9 +14,9 @@ MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl compare`."""
     before = "the run that is compared with: a path, or a name in runs/"
-    arguments.run(parser, before, type=command_players.run, dest="before", metavar="A")
+    arguments.run(parser, before, type=names.run, dest="before", metavar="A")
     after = "the run that should be faster and play as well"
-    arguments.run(parser, after, type=command_players.run, dest="after", metavar="B")
+    arguments.run(parser, after, type=names.run, dest="after", metavar="B")
     arguments.allow(parser)
     parser.add_argument(
         "--min-gain", type=arguments.real, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)"

@@ -8,7 +8,7 @@ from pathlib import Path
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
@@ -64,7 +64,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def _run_or_engine(text: str) -> str:
     """The type of the argument RUN; a.b=value may stand in its place."""
-    return text if "=" in text or text in registry.games_with("diagnosis") else command_players.run(text)
+    return text if "=" in text or text in registry.games_with("diagnosis") else names.run(text)
 
 
 def main(args: Namespace) -> int:

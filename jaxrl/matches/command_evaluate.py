@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
 from jaxrl.matches.config import EVALUATION_SEED
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl.search import command_search
 from jaxrl_envs.shared.errors import UserError
 
@@ -16,9 +16,9 @@ DEVICES = "cores"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl evaluate`."""
-    command_players.add_candidate(parser)
+    names.add_candidate(parser)
     help = "another run, file, zoo:NAME or bot:NAME: paired on the same deals"
-    command_players.add_player(parser, "--against", metavar="RUN2", help=help)
+    names.add_player(parser, "--against", metavar="RUN2", help=help)
     help = "bots, searcher-200, zoo:NAME or policy files at the other seats (default: evaluate.opponents)"
     parser.add_argument("--opponents", type=arguments.names, metavar="A,B", help=help)
     parser.add_argument("--deals", type=arguments.deals, help="deals per opponent (default: evaluate.deals)")
@@ -39,9 +39,9 @@ def main(args: Namespace) -> int:
     for option in ("sampled", "simulator"):
         if search is not None and getattr(args, option):
             raise UserError(f"--{option} is of a policy that does not search: leave it or --search out.")
-    command_players.check_opponents(args.opponents or (), args.candidate)
+    names.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.evaluate_policy import evaluate
-    from jaxrl.players.find import Lookup
+    from jaxrl.policies.find import Lookup
 
     evaluate(
         args.candidate,

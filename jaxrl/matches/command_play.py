@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 
 HELP = "sit at the table with a trained agent"
 
@@ -13,15 +13,15 @@ HELP = "sit at the table with a trained agent"
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl play`."""
     who = "a run, a policy file, zoo:NAME (or NAME alone, if no run is called so), or a bot as bot:NAME"
-    command_players.add_table(parser, "your seat", who, command_players.player_or_zoo)
+    names.add_table(parser, "your seat", who, names.player_or_zoo)
     parser.add_argument("--seed", type=arguments.seed, help="seed of the deal (default: a new one, printed)")
 
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl play`."""
-    command_players.check_opponents(args.opponents or (), args.candidate)
+    names.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.play import play
-    from jaxrl.players.find import Lookup
+    from jaxrl.policies.find import Lookup
 
     lookup = Lookup(args.config, args.overrides, args.checkpoint, args.sampled, args.allow)
     play(args.candidate, lookup, seat=args.seat, opponents=args.opponents, seed=args.seed)

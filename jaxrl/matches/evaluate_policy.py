@@ -10,9 +10,9 @@ from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, in_simulator, opponent_names
 from jaxrl.matches.evaluate_search import Searcher, beliefs_of, evaluate_search, make_searcher, warn_of_scale
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
-from jaxrl.players.find import FoundPlayers, Lookup, find_opponents, find_player
 from jaxrl.players.player import Player
 from jaxrl.players.spec import parse, run_of
+from jaxrl.policies.find import FoundPlayers, Lookup, find_opponents, find_player
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 from jaxrl.runs.logs.console import waiting
 from jaxrl.search.settings import SearchRequest

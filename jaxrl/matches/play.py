@@ -19,9 +19,9 @@ from rich.text import Text
 
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
-from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
 from jaxrl.players.spec import parse
+from jaxrl.policies.find import Lookup, find_opponents, find_player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.runs.logs.console import Screen, waiting
 from jaxrl.search.player import make_search

@@ -1,1 +1,1 @@
-"""Players: the type, their names (`spec`), how they are found (`find`), and policy files (`export`)."""
+"""Players: the type (`player`) and their names (`spec`, `names`)."""

@@ -8,7 +8,7 @@
     search:SECONDS                 a search with a time limit, at the tables of `jaxrl serve`
     NAME, NAME@CHECKPOINT          without a prefix: among opponents a bot, elsewhere a policy file or a run
 
-`parse` reads a text and looks at no file, `policy_file` at most whether there is one; `jaxrl.players.find` makes the
+`parse` reads a text and looks at no file, `policy_file` at most whether there is one; `jaxrl.policies.find` makes the
 players. Nothing here imports jax.
 """
 

@@ -24,10 +24,10 @@ from jaxrl.games import make_games
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
-from jaxrl.players.export import load_policy, policy_game
-from jaxrl.players.find import Lookup, find_player
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
+from jaxrl.policies.export import load_policy, policy_game
+from jaxrl.policies.find import Lookup, find_player
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.tables.game import Agent

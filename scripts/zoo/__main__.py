@@ -25,9 +25,9 @@ from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import format_table
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.export import load_policy, save_policy
 from jaxrl.players.player import bot_player
-from jaxrl.players.policy_agreement import count_equal_choices
+from jaxrl.policies.agreement import count_equal_choices
+from jaxrl.policies.export import load_policy, save_policy
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
 from jaxrl.text_tables import cores
 from jaxrl.training.imitation import command_imitate

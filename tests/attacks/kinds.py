@@ -29,7 +29,7 @@ from jaxrl.diagnose.gpu.cards import _FACTS, TARGET, find_card
 from jaxrl.matches.recording import replays
 from jaxrl.matches.tournaments import known_ratings
 from jaxrl.networks.factory import make_network
-from jaxrl.players.export import _MAGIC, load_policy, read_parameters, save_policy
+from jaxrl.policies.export import _MAGIC, load_policy, read_parameters, save_policy
 from jaxrl.runs import metric_log, status
 from jaxrl.runs.checkpoints import state
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore, Damaged

@@ -18,7 +18,7 @@ from flax import serialization
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import Config, EnvConfig, trust
-from jaxrl.players.export import _without_places, load_policy
+from jaxrl.policies.export import _without_places, load_policy
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory
 from jaxrl_envs.contract import registry

@@ -15,8 +15,8 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import command_line, presets
 from jaxrl.networks.factory import make_network
-from jaxrl.players import command_players
-from jaxrl.players.export import save_policy
+from jaxrl.players import names as player_names
+from jaxrl.policies.export import save_policy
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 from scripts.benchmark import __main__ as benchmark
 from tests.support.paths import ROOT
@@ -136,7 +136,7 @@ def test_every_command_is_understood(line, monkeypatch):
     real = cli._prepare
     monkeypatch.setattr(cli, "_prepare", prepare)
     # Runs, files and configurations that a page speaks of need not exist.
-    monkeypatch.setattr(command_players, "find_folder", lambda name, **more: Path(name))
+    monkeypatch.setattr(player_names, "find_folder", lambda name, **more: Path(name))
     monkeypatch.setattr(command_line, "existing_config", str)
     monkeypatch.chdir(ROOT)
     assert cli.main(shlex.split(line)[1:]) == 0

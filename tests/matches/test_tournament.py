@@ -20,8 +20,8 @@ from jaxrl.matches.tournaments import known_ratings, tournament
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
-from jaxrl.players.find import find_players
 from jaxrl.players.player import Player, bot_player
+from jaxrl.policies.find import find_players
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl_envs.contract import registry

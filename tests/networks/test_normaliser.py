@@ -22,7 +22,7 @@ from jaxrl.networks import normaliser
 from jaxrl.networks.base import Network
 from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
-from jaxrl.players.export import load_policy
+from jaxrl.policies.export import load_policy
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.loop import Anakin

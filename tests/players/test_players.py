@@ -15,9 +15,9 @@ from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.factory import make_network
-from jaxrl.players.export import load_policy, save_policy
-from jaxrl.players.find import FoundPlayers, Lookup, find_opponents
 from jaxrl.players.player import Player, agent_player, bot_player, network_player
+from jaxrl.policies.export import load_policy, save_policy
+from jaxrl.policies.find import FoundPlayers, Lookup, find_opponents
 from jaxrl.runs.directory import load_run
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
@@ -25,7 +25,7 @@ from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.outside_agent import OutsideAgent
 from jaxrl_envs.shared.errors import UserError
 from tests.jaxrl_envs.host.test_match import Remote
-from tests.players.test_export import a_run
+from tests.policies.test_export import a_run
 from tests.support.games import HighCard, OneAgainstTwo, RockPaperScissors, TicTacToe, lowest_action
 from tests.support.host_games import HostSignals, HostTicTacToe
 

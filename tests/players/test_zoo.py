@@ -22,10 +22,10 @@ from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.recording.film import record
 from jaxrl.networks.factory import make_network
-from jaxrl.players.command_players import player_or_zoo
-from jaxrl.players.export import load_policy
+from jaxrl.players.names import player_or_zoo
 from jaxrl.players.player import bot_player
-from jaxrl.players.policy_agreement import count_equal_choices
+from jaxrl.policies.agreement import count_equal_choices
+from jaxrl.policies.export import load_policy
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from jaxrl.statistics import wilson
 from jaxrl.training.imitation import command_imitate
@@ -228,7 +228,7 @@ def test_reading_the_configuration_of_a_policy_does_not_start_jax():
     code = """
 import jax
 from jaxrl import zoo
-from jaxrl.players.export import policy_config
+from jaxrl.policies.export import policy_config
 assert policy_config(zoo.policy_file("beasty_bar"), overrides=["run.devices=2"]).run.devices == 2
 jax.config.update("jax_num_cpu_devices", 2)
 assert len(jax.devices("cpu")) == 2

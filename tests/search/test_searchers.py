@@ -19,9 +19,9 @@ from jaxrl.games import GameForms, compare
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import find_players
 from jaxrl.players.player import bot_player
 from jaxrl.players.spec import worlds_of
+from jaxrl.policies.find import find_players
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.searchers import reference_searcher, scripted_player

@@ -20,8 +20,8 @@ from websockets.exceptions import InvalidStatus
 
 from jaxrl import cli
 from jaxrl.matches import interactive
-from jaxrl.players.find import Lookup
 from jaxrl.players.player import bot_player
+from jaxrl.policies.find import Lookup
 from jaxrl.serve import player_catalog
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.player_catalog import PlayerCatalog

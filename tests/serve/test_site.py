@@ -17,11 +17,11 @@ import pytest
 import jaxrl
 from jaxrl import cli, zoo
 from jaxrl.config import from_dict
-from jaxrl.players.export import load_policy
+from jaxrl.policies.export import load_policy
 from jaxrl.serve.site.build import build
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import browser
-from tests.players.test_standalone import NETWORKS, untrained
+from tests.policies.test_standalone import NETWORKS, untrained
 from tests.support.paths import GOLDEN, ROOT
 
 NODE = shutil.which("node")

@@ -93,7 +93,7 @@ def test_games_are_described_for_their_cards(tmp_path, monkeypatch):
     assert [each["title"] for each in found.values()] == ["Beasty Bar", "Car soccer", "High Card"], "no Forge, no Magic"
     assert [each["opponent"] for each in found.values()] == ["Zoo policy", "Zoo policy", "Highest bot"]
     with monkeypatch.context() as patch:  # cards are there before any network is made
-        patch.setattr("jaxrl.players.export.make_algorithm", None)
+        patch.setattr("jaxrl.policies.export.make_algorithm", None)
         assert PlayerCatalog(("skull_king",), tmp_path, ()).describe()[0]["opponent"] == "Zoo policy"
     assert found["beasty_bar"]["picture"].startswith("<svg") and found[HIGH_CARD]["picture"] == ""
     monkeypatch.setattr("jaxrl_envs.forge.display.cover.find_forge", lambda: None)

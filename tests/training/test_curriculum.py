@@ -21,7 +21,7 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.games import make_stages
 from jaxrl.matches.outcomes import GameTally
-from jaxrl.players.export import load_policy
+from jaxrl.policies.export import load_policy
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Estimate

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxrl import cli
-from jaxrl.players.export import load_policy
+from jaxrl.policies.export import load_policy
 from jaxrl.runs.directory import load_run
 
 SMALL = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jaxrl.config import command_line as arguments
 from jaxrl.matches.recording import video
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "write a game as an animated picture"
@@ -17,7 +17,7 @@ SLOWEST, FASTEST = 0.1, 20.0  # pace
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl film`."""
     who = "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays"
-    command_players.add_table(parser, "the seat of RUN", who)
+    names.add_table(parser, "the seat of RUN", who)
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the game (default: 0)")
     help = "where to write it: .svg, .gif or .mp4 (default: film.svg)"
     parser.add_argument("--out", type=arguments.new_file, metavar="FILE", default="film.svg", help=help)
@@ -35,9 +35,9 @@ def main(args: Namespace) -> int:
     video.check_name(args.out)
     if args.rewards and Path(args.rewards).absolute() == Path(args.out).absolute():
         raise UserError(f"--out and --rewards are both {args.out}: give two files.")
-    command_players.check_opponents(args.opponents or (), args.candidate)
+    names.check_opponents(args.opponents or (), args.candidate)
     from jaxrl.matches.recording.film import film
-    from jaxrl.players.find import Lookup
+    from jaxrl.policies.find import Lookup
 
     film(
         args.candidate,

@@ -13,8 +13,8 @@ import numpy as np
 from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays, video
-from jaxrl.players.find import Lookup, find_opponents, find_player
 from jaxrl.players.player import Player
+from jaxrl.policies.find import Lookup, find_opponents, find_player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.runs.logs.console import waiting
 from jaxrl_envs.contract.env import Env, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl.players.spec import AGENT, BOT, parse, policy_file
 from jaxrl_envs.shared.errors import UserError
 
@@ -15,7 +15,7 @@ DEVICES = "cores"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl tournament`."""
-    command_players.add_player(
+    names.add_player(
         parser,
         "players",
         nargs="+",
@@ -50,7 +50,7 @@ def main(args: Namespace) -> int:
     if len(specs) == 1 and (specs[0].kind in (BOT, AGENT) or policy_file(specs[0])):
         raise UserError("a tournament needs two players, got 1.")
     from jaxrl.matches.tournaments.round_robin_report import report_round_robin
-    from jaxrl.players.find import find_players
+    from jaxrl.policies.find import find_players
     from jaxrl.runs.logs.console import waiting
 
     with waiting("reading the players, whose game is compiled first ...", again=True):

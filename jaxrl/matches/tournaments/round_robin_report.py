@@ -9,8 +9,8 @@ from jaxrl.league.elo import Ratings
 from jaxrl.matches.tournaments import known_ratings
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import FoundPlayers
 from jaxrl.players.spec import parse
+from jaxrl.policies.find import FoundPlayers
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import duration, rate

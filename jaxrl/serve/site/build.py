@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.players.export import ExportedPolicy, put
-from jaxrl.players.standalone.layers import Layers, layers_of
+from jaxrl.policies.export import ExportedPolicy, put
+from jaxrl.policies.standalone.layers import Layers, layers_of
 from jaxrl.serve.site import NETWORK, PAGE
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxrl import zoo
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl.serve.site import NETWORK, PAGE
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
@@ -22,7 +22,7 @@ def add_options(parser: ArgumentParser) -> None:
     help = "where to write the page: a new or empty folder, or an earlier page"
     parser.add_argument("folder", type=_folder, metavar="FOLDER", help=help)
     help = "the opponent: zoo:NAME, a run or a policy file (default: of the zoo)"
-    command_players.add_player(parser, "--policy", metavar="POLICY", help=help)
+    names.add_player(parser, "--policy", metavar="POLICY", help=help)
     arguments.checkpoint(parser)
     arguments.allow(parser)
 
@@ -38,7 +38,7 @@ def _folder(text: str) -> Path:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl site`."""
-    from jaxrl.players.find import find_policy
+    from jaxrl.policies.find import find_policy
     from jaxrl.serve.site.build import build
 
     text = args.policy or zoo.PREFIX + next(name for name in zoo.names() if name in registry.games_with(PAGE))

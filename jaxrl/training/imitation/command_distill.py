@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl.search import command_search
 
 HELP = "teach a run's network what a search finds"
@@ -13,7 +13,7 @@ HELP = "teach a run's network what a search finds"
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl distill`."""
-    arguments.run(parser, "the run whose network searches and learns", type=command_players.run)
+    arguments.run(parser, "the run whose network searches and learns", type=names.run)
     arguments.allow(parser)
     parser.add_argument("--name", type=arguments.run_name, required=True, help="name of the new run, beside RUN")
     help = "bots, or self (default: evaluate.opponents)"

@@ -67,7 +67,7 @@ def main(args: Namespace) -> int:
     config = configs.named(config, args.name or f"{name}-imitated")
 
     from jaxrl.matches.evaluate_policy import evaluate
-    from jaxrl.players.find import Lookup
+    from jaxrl.policies.find import Lookup
     from jaxrl.training.imitation.cloning import CloningSettings
     from jaxrl.training.imitation.imitate import ImitationSettings, imitate
 

@@ -88,9 +88,7 @@ def collect_games(
     def others(params: PyTree) -> SeatedPlayer:
         return SeatedPlayer(opponent, params, np.array([False, True]), number=1, slots=max(1, env.num_players - 1))
 
-    def one(
-        params: SearchParams, other: PyTree, state: State, memories: Any, seat: jax.Array, holder: Any, key: Key
-    ) -> Any:
+    def one(params: SearchParams, other: PyTree, state: State, memories: Any, seat: Any, holder: Any, key: Key) -> Any:
         memory, theirs = memories
         plan_key, other_key, step_key, memory_key = jax.random.split(key, 4)
         plan = search.plan(params, memory, state, plan_key)

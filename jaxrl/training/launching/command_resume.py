@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 
 from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl.text_tables import flat
 from jaxrl_envs.shared.errors import UserError
 
@@ -18,7 +18,7 @@ DEVICES = "own"  # see `jaxrl.cli`
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl resume`."""
-    arguments.run(parser, type=command_players.run)
+    arguments.run(parser, type=names.run)
     arguments.allow(parser)
     parser.add_argument("--steps", help="train to this many environment steps (train.total_steps)")
     arguments.distributed(parser)

@@ -23,8 +23,8 @@ from jaxrl import zoo
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
 from jaxrl.games import GameForms
-from jaxrl.players.export import forms, read_parameters
 from jaxrl.players.spec import ZOO, parse
+from jaxrl.policies.export import forms, read_parameters
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, each_seed, find_run, make_stamp, read_checkpoint

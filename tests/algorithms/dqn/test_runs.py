@@ -13,7 +13,7 @@ import yaml
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.games import GameForms, compare
-from jaxrl.players.export import load_policy
+from jaxrl.policies.export import load_policy
 from jaxrl.runs.metric_log import read_rows
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import SMALL_DQN, dqn_config

@@ -8,8 +8,8 @@ import os
 import zlib
 from pathlib import Path
 
-from jaxrl.players.export import ExportedPolicy, put
-from jaxrl.players.standalone.layers import layers_of
+from jaxrl.policies.export import ExportedPolicy, put
+from jaxrl.policies.standalone.layers import layers_of
 
 _SETTINGS, _WEIGHTS = 'json.loads("{}")', 'WEIGHTS = ""'  # places in the program where the policy goes
 _LINE = 116  # letters of a line of weights

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxrl.networks.factory import INNER, STATISTICS
-from jaxrl.players.export import ExportedPolicy
+from jaxrl.policies.export import ExportedPolicy
 from jaxrl_envs.shared.errors import UserError
 
 

@@ -16,7 +16,7 @@ from flax import serialization
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
 from jaxrl.networks.factory import STATISTICS, make_network
-from jaxrl.players.export import _MAGIC, load_policy, save_policy
+from jaxrl.policies.export import _MAGIC, load_policy, save_policy
 from jaxrl.runs.checkpoints.checkpoint import take
 from jaxrl.runs.directory import TrainedRun, load_run, make_env, make_stamp, new_run
 from jaxrl_envs.shared.errors import UserError

@@ -11,9 +11,9 @@ from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.games import make_games
-from jaxrl.players.export import ExportedPolicy, load_policy
 from jaxrl.players.player import Player, agent_player
 from jaxrl.players.spec import AGENT, ALL_BOTS, ALL_CHECKPOINTS, BOT, RUN, ZOO, PlayerSpec, parse, policy_file, run_of
+from jaxrl.policies.export import ExportedPolicy, load_policy
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.search.searchers import scripted_player
 from jaxrl_envs.contract.env import Env

@@ -1,4 +1,4 @@
-"""Arguments that name players, see `jaxrl.players.spec`: unknown names are refused before jax is imported."""
+"""Arguments of commands that name players (`jaxrl.players.spec`): unknown names are refused before jax is imported."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_candidate(
     help: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200",
     type: Callable[[str], str] = player,
 ) -> None:
-    """Adds who plays, and the game of a bot; see `jaxrl.players.find.find_player`."""
+    """Adds who plays, and the game of a bot; see `jaxrl.policies.find.find_player`."""
     add_player(parser, "candidate", type=type, metavar="RUN", help=help)
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     command_line.checkpoint(parser)

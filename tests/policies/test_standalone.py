@@ -1,6 +1,6 @@
 """Policies as files of other programs: NumPy code without jax and jaxrl, and ONNX models, equal to the JAX policies.
 
-pytest -m slow tests/players/test_standalone.py    # 1,000 states of every policy of the zoo, a minute
+pytest -m slow tests/policies/test_standalone.py    # 1,000 states of every policy of the zoo, a minute
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pytest
 from jaxrl import cli, zoo
 from jaxrl.config import from_dict
 from jaxrl.networks.factory import STATISTICS, make_network
-from jaxrl.players.export import ExportedPolicy, load_policy
-from jaxrl.players.standalone.numpy_file import save_numpy
-from jaxrl.players.standalone.onnx_file import save_onnx
+from jaxrl.policies.export import ExportedPolicy, load_policy
+from jaxrl.policies.standalone.numpy_file import save_numpy
+from jaxrl.policies.standalone.onnx_file import save_onnx
 from jaxrl.runs.directory import make_evaluation_env
 from jaxrl_envs.shared.errors import UserError
 

@@ -26,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl zoo`."""
-    from jaxrl.players.export import put
+    from jaxrl.policies.export import put
 
     if args.what == "list":
         print(table(["policy", "game", "trained", "least won", "MB"], [_line(name) for name in zoo.names()]))

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from jaxrl.config import command_line as arguments
-from jaxrl.players import command_players
+from jaxrl.players import names
 from jaxrl_envs.shared.errors import UserError
 
 HELP = "write a policy file for inference"
@@ -16,7 +16,7 @@ HELP = "write a policy file for inference"
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl export`."""
     help = "a run; with --numpy and --onnx also zoo:NAME or a policy file"
-    command_players.add_player(parser, "run", metavar="RUN", help=help)
+    names.add_player(parser, "run", metavar="RUN", help=help)
     arguments.allow(parser)
     help = "where to write (default: RUN.jaxrl, .py or .onnx)"
     parser.add_argument("file", type=arguments.new_file, metavar="FILE", nargs="?", help=help)
@@ -30,10 +30,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
-    from jaxrl.matches.remote import is_remote
-    from jaxrl.players.export import load_policy, save_policy
-    from jaxrl.players.policy_agreement import count_equal_choices
     from jaxrl.players.spec import ZOO, parse
+    from jaxrl.policies.agreement import count_equal_choices
+    from jaxrl.policies.export import load_policy, save_policy
     from jaxrl.runs.directory import load_run
 
     if args.numpy or args.onnx:
@@ -45,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     save_policy(path, run, args.seed_index, half=args.half)
     size = Path(path).stat().st_size
     print(f"{path}: {run.name} after {run.update} updates, parameters {run.params_hash}, {size / 1e6:.1f} MB")
-    if args.half and is_remote(run.env):
+    if args.half and run.env.remote and not run.env.simultaneous:
         print(f"what half precision costs: jaxrl evaluate {args.run} --against {path}")
     elif args.half:
         halved = load_policy(path, args.allow)
@@ -57,10 +56,10 @@ def main(args: argparse.Namespace) -> int:
 
 def _standalone(args: argparse.Namespace) -> int:
     """Writes the program or the model, and prints what goes into it."""
-    from jaxrl.players.find import find_policy
-    from jaxrl.players.standalone.layers import layers_of
-    from jaxrl.players.standalone.numpy_file import save_numpy
-    from jaxrl.players.standalone.onnx_file import save_onnx
+    from jaxrl.policies.find import find_policy
+    from jaxrl.policies.standalone.layers import layers_of
+    from jaxrl.policies.standalone.numpy_file import save_numpy
+    from jaxrl.policies.standalone.onnx_file import save_onnx
 
     policy, name = find_policy(args.run, args.checkpoint, args.allow, args.seed_index)
     path = args.file or f"{name}{'.py' if args.numpy else '.onnx'}"

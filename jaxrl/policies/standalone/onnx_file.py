@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxrl.networks.distributions import MASK_FILL
 from jaxrl.networks.normaliser import REACH, STILL
-from jaxrl.players.export import ExportedPolicy, put
-from jaxrl.players.standalone.layers import Layers, layers_of
+from jaxrl.policies.export import ExportedPolicy, put
+from jaxrl.policies.standalone.layers import Layers, layers_of
 from jaxrl_envs.shared.errors import UserError
 
 OPSET, IR = 20, 9  # of 2023: read by every onnxruntime since 1.17
