@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from examples import own_loop
 from examples.nim import Nim
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.networks.config import NetworkConfig
+from jaxrl.runs.directory import find_run, read_checkpoint
 from jaxrl.training.config import TrainConfig
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.config import SebulbaConfig
@@ -69,6 +71,13 @@ def test_the_example_is_learnt(network, tmp_path, monkeypatch):
     returns = {row["opponent"]: row["figures"]["return"]["mean"] for row in evaluation[-1]["rows"]}
     assert returns["perfect"] == 0.0  # each seat once: perfect play against perfect play is won and lost equally often
     assert returns["random"] > 0.75
+
+
+def test_a_loop_of_ones_own_trains_as_the_command_does(tmp_path):
+    file = str(ROOT / "examples" / "nim.yaml")
+    keys = ["run.seed=3", "train.total_steps=8192", "train.evaluate_every=0", "run.devices=1", "run.cache_dir=''"]
+    assert cli.main(["train", "--config", file, *keys, f"run.directory={tmp_path}"]) == 0
+    assert own_loop.main(file, *keys) == read_checkpoint(find_run(tmp_path / "nim"), "newest").meta["params_hash"]
 
 
 # ---- the algorithm --------------------------------------------------------------------------------------------------

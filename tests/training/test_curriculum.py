@@ -209,7 +209,7 @@ def course(league: dict[str, Any] | None = None, **until: Any) -> Course:
     """Of three stages, without their games."""
     middle = {"name": "middle", "until": {"steps": 1000, "win_rate": 0.8, "margin": 0.5}}
     config = configs.from_dict(tree(EASY | {"until": EASY["until"] | until}, middle, {"name": "last"}, league=league))
-    return Course([(stage, None) for stage in configs.stages(config)], 0, 0)
+    return Course([(stage, None) for stage in configs.stages(config)])
 
 
 def result(rate: float, games: int = 60, **others: float) -> Evaluated:
@@ -239,7 +239,8 @@ def test_a_stage_is_over_with_enough_games_won_and_stays_so_within_its_margin():
     assert at.due(10, None)[0] == 1  # 0.51: worse than when it was left, but within the margin
     at.take(result(0.1), result(0.56))
     assert at.due(12, None) == (0, "its win rate has fallen to 49.0%")
-    again = Course(at.stages, 1, 12, json.loads(json.dumps(at.record())))  # what a checkpoint holds decides the same
+    again = Course(at.stages)
+    again.begin(1, 12, json.loads(json.dumps(at.record())))  # what a checkpoint holds decides the same
     assert again.due(12, None) == at.due(12, None)
     at.enter(0, 12)
     assert at.watched is None and not at.standing.here and at.due(12, None)[0] == 0  # it takes as many games again
