@@ -2,8 +2,8 @@
 
     python examples/own_loop.py skull_king_cpu train.total_steps=500_000
 
-What `jaxrl train` does besides (checkpoints, evaluations, best responses, reports) are parts of `jaxrl.training`, each of
-which can be left out.
+What `jaxrl train` does besides (checkpoints, evaluations, best responses, reports) are parts of `jaxrl.training`, each
+of which can be left out.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ no game: `jaxrl.games.make_games` compares it with its game.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import sys
@@ -31,6 +32,7 @@ __all__ = [
     "EnvConfig",
     "Schedule",
     "Stage",
+    "changed",
     "config_for",
     "for_training",
     "from_dict",
@@ -137,19 +139,54 @@ def _sized(tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> C
     for key in tree:
         if key != game and registry.section_of(key) is not None:
             raise UserError(f"the section {key!r} in the {label} is for the game {key}, but env.id is {game}.")
+    config = _built(config_for(game)(), tree, label, overrides)  # an unknown game is reported when it is made
+    return config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
+
+
+def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> Config:
+    """`options.build`; an unknown key of another trainer is answered with ours."""
     try:
-        config = build(config_for(game)(), tree)  # an unknown game is reported when it is made
+        found: Config = build(default, tree)
+        return found
     except UnknownKey as error:
         wrong, typed = f"{error.path}.", [f"{text.partition('=')[0].strip()}." for text in overrides]
         whose = "" if any(key.startswith(wrong) or wrong.startswith(key) for key in typed) else f"{label}: "
         said = foreign_words.answer(error.path) or error
         raise UserError(f"{whose}{said} (`jaxrl config` lists every key)") from None
-    return config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
+
+
+def changed(config: Config, changes: dict[str, Any], label: str = "configuration") -> Config:
+    """A checked configuration in which some keys have other values; nothing else follows from them.
+
+    Args:
+      config: that is changed.
+      changes: a tree of keys; mappings such as `env.options` are merged.
+      label: as for `from_dict`.
+
+    Raises:
+      UserError: naming the first key that is wrong.
+    """
+    given = {f"{name}.{key}" for name, section in config.sections() for key in vars(section)}
+    ppo = changes.get("ppo")
+    instead = {f"ppo.{presets.OTHER[key]}" for key in presets.OTHER if isinstance(ppo, dict) and key in ppo}
+    found = _built(config, {key: _merged(getattr(config, key, None), value) for key, value in changes.items()}, label)
+    found = found.sized(given - instead)
+    found.check()
+    return found
+
+
+def _merged(value: Any, change: Any) -> Any:
+    """`change`, with what the mappings within `value` hold besides."""
+    if isinstance(value, dict) and isinstance(change, dict):
+        return presets.merged(value, change)
+    if dataclasses.is_dataclass(value) and isinstance(change, dict):
+        return {key: _merged(getattr(value, key, None), each) for key, each in change.items()}
+    return change
 
 
 def stages(config: Config) -> tuple[Stage, ...]:
     """The stages of a training, see `jaxrl.config.curriculum`: one without end where there is no curriculum."""
-    return curriculum.resolve(config, from_dict, to_tree(config))
+    return curriculum.resolve(config, changed)
 
 
 def named(config: Config, name: str) -> Config:

@@ -70,13 +70,12 @@ class Stage(NamedTuple):
         return f"stage {self.name!r} of the curriculum"
 
 
-def resolve(config: Config, make: Callable[[dict[str, Any]], Config], tree: dict[str, Any]) -> tuple[Stage, ...]:
+def resolve(config: Config, changed: Callable[[Config, dict[str, Any]], Config]) -> tuple[Stage, ...]:
     """The stages of a configuration, in order; one without end where there is no curriculum.
 
     Args:
       config: of the whole training.
-      make: a checked configuration from its tree.
-      tree: of `config`, complete.
+      changed: makes a checked configuration with other values of some keys.
 
     Raises:
       UserError: naming the first stage that is wrong.
@@ -91,7 +90,7 @@ def resolve(config: Config, make: Callable[[dict[str, Any]], Config], tree: dict
         until = written.get(UNTIL)
         try:
             changes = _tree({key: value for key, value in written.items() if key not in (NAME, UNTIL)})
-            own = make(presets.merged(tree, changes) | {"curriculum": []})
+            own = changed(config, changes | {"curriculum": []})
             stages.append(Stage(name, own, None if until is None else build(Until, until, Place(path=UNTIL))))
             _check_changes(changes)
             _check_until(stages[-1], last=number == len(config.curriculum) - 1)

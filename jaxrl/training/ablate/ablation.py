@@ -11,7 +11,6 @@ seeds of the score of the whole less that without the part, of the same seed, wi
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -144,19 +143,17 @@ def without(config: Config, path: str, part: str | None, folder: Path, seeds: in
     Raises:
       UserError: a stage of its curriculum has a weight of its own for the part.
     """
-    tree = configs.to_dict(config)
     option = path.split(".")[2]  # what evaluations have is the whole, whatever the training has
-    tree["evaluate"]["options"].setdefault(option, copy.deepcopy(tree["env"]["options"][option]))
-    tree["run"] |= {
-        "directory": str(folder),
-        "name": WHOLE if part is None else f"{WITHOUT}{part}",
-        "seeds": seeds,
+    name = WHOLE if part is None else f"{WITHOUT}{part}"
+    changes = {
+        "evaluate": {"options": {option: config.env.options[option]} | config.evaluate.options},
+        "run": {"directory": str(folder), "name": name, "seeds": seeds},
     }
-    if part is None:
-        return configs.from_dict(tree)
-    own = configs.from_dict(presets.changed(tree, [*path.split("."), part], 0.0))
+    if part is not None:
+        changes = presets.changed(changes, [*path.split("."), part], 0.0)
+    own = configs.changed(config, changes)
     for stage in configs.stages(own):
-        if _counts(weights_of(configs.to_dict(stage.config), path)[part]):
+        if part is not None and _counts(weights_of(configs.to_dict(stage.config), path)[part]):
             raise UserError(f"--over {path}: {stage} has a weight of its own for {part!r}; leave it out of the stage.")
     return own
 

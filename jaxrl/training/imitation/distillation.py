@@ -249,8 +249,7 @@ def distill(
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
     place = find_run(run)
     beside = dataclasses.replace(source.config.run, name=name, directory=str(place.path.parent))
-    tree = configs.to_dict(dataclasses.replace(source.config, run=beside))
-    config = configs.named(configs.trained(tree, source.name, overrides, allow), name)
+    config = configs.named(dataclasses.replace(source.config, run=beside), name)
     source = dataclasses.replace(source, config=config, env=make_games(config).evaluation)
     teacher = _make_teacher(source, search, opponents)  # before there is a folder: mistakes leave nothing behind
     _warn(config)
