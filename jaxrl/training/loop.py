@@ -287,7 +287,7 @@ class Training:
         """Stops before a state that a broken game or a diverged learner has spoilt is played with or saved."""
         if fault := game_fault(found):
             raise UserError(
-                f"{self.config.env.id} {fault} up to update {self.update}; mend the game (`jaxrl check` tries it), "
+                f"{self.course.now.env.id} {fault} up to update {self.update}; mend the game (`jaxrl check` tries it), "
                 f"then {self.checkpoints.way_back()}"
             )
         if what := diverged(found, self.state.learner.params):
