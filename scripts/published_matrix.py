@@ -19,7 +19,7 @@ from jaxrl.matches.tables import align
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.round_robin_report import play_all
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.find import find_players
+from jaxrl.policies.find import find_players
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxrl.config import presets
 from jaxrl.league.elo import Ratings
-from jaxrl.players.find import FoundPlayers
+from jaxrl.policies.find import FoundPlayers
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
