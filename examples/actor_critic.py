@@ -91,7 +91,7 @@ class ActorCritic(Algorithm):
     def learn(
         self, learner: A2CLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[A2CLearner, Metrics]:
-        """One gradient step on all decisions of the rollout."""
+        """Returns one gradient step on all decisions of the rollout."""
         coefs = A2CCoefs(**learner.hyper.at(number))
         gradient, found = jax.grad(self._loss, has_aux=True)(learner.params, rollout, coefs)
         gradient, (decisions, loss, entropy) = across_devices((gradient, found))
@@ -105,7 +105,7 @@ class ActorCritic(Algorithm):
         }
 
     def _loss(self, params: Any, rollout: Rollout, coefs: A2CCoefs) -> tuple[jax.Array, Any]:
-        """The sum of the loss over the learner's decisions, and sums for the metrics."""
+        """Returns the sum of the loss over the learner's decisions, and sums for the metrics."""
         steps = rollout.steps
         estimates = gae_estimates(self.network, rollout, coefs.gamma, coefs.gae_lambda)
         weight = steps.weight * estimates.valid

@@ -27,7 +27,7 @@ class Nim(Env):
     how_to_play = "Take one to three stones in turn. The player who takes the last one wins."
 
     def __init__(self, *, largest: int = 20):
-        """A game.
+        """Returns a game.
 
         Args:
           largest: the pile starts with 1 to this many stones.
@@ -58,7 +58,7 @@ class Nim(Env):
         return jnp.arange(self.largest + 1) == state.stones
 
     def render(self, state, seat=None):
-        """The pile as text; there is nothing to hide from a seat."""
+        """Returns the pile as text; there is nothing to hide from a seat."""
         return f"{int(state.stones)} stones: {'o' * int(state.stones)}"
 
     def action_name(self, action):

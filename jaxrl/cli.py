@@ -89,12 +89,12 @@ class Command(Protocol):
 
 
 def find_command(name: str) -> Command:
-    """The module of a command of ours."""
+    """Returns the module of a command of ours."""
     return cast(Command, importlib.import_module(COMMANDS[name]))
 
 
 def commands() -> dict[str, str]:
-    """The help lines of all commands: ours, and those of games that have some, called as the game."""
+    """Returns the help lines of all commands: ours, and those of games that have some, called as the game."""
     found = {name: find_command(name).HELP for name in COMMANDS}
     return found | {id: registry.game_module(id, "commands").HELP for id in registry.games_with("commands")}
 
@@ -149,7 +149,7 @@ class _Plain:
 
     @classmethod
     def of(cls, stream: Any) -> Any:
-        """A plain stream; None if there is no stream (`jaxrl … >&-`)."""
+        """Returns a plain stream; None if there is no stream (`jaxrl … >&-`)."""
         return stream if stream is None or isinstance(stream, cls) else cls(stream)
 
     def write(self, text: str) -> int:
@@ -199,7 +199,7 @@ def _not_ours(error: Exception) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether Python, NumPy or XLA says that there is no memory left."""
+    """Returns whether Python, NumPy or XLA says that there is no memory left."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error))
 
 
@@ -250,7 +250,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _prepare(parser: Parser, name: str, rest: list[str]) -> Command:
-    """The command that the words name, its options added to the parser."""
+    """Returns the command that the words name, its options added to the parser."""
     if name in COMMANDS:
         command = find_command(name)
         parser.description = command.HELP

@@ -58,7 +58,7 @@ INDEPENDENT = Design()
 
 
 def wilson(wins: int, games: int, design: Design = INDEPENDENT) -> tuple[float, float]:
-    """The Wilson 95 % interval of a rate of `wins` in `games` games; (0, 1) where they are too few to say.
+    """Returns the Wilson 95 % interval of a rate of `wins` in `games` games; (0, 1) where they are too few to say.
 
     E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953, with Student's t for the degrees of freedom, as
     E. L. Korn and B. I. Graubard 1998, Survey Methodology 24(2), do with another interval.
@@ -103,7 +103,7 @@ def design_of(hits: np.ndarray, counted: np.ndarray) -> Design:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """The median with the 95 % interval of its order statistics; fewer than 6 values give their range."""
+    """Returns the median with the 95 % interval of its order statistics; fewer than 6 values give their range."""
     ordered, n = sorted(values), len(values)
     rank, tail = 0, 0.5**n  # tail = P(fewer than rank + 1 of n values are below the median)
     while tail <= 0.025 and rank + 1 <= n // 2:
@@ -114,7 +114,7 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """The relative gain of the median, with a bootstrap interval (always the same resamples)."""
+    """Returns the relative gain of the median, with a bootstrap interval (always the same resamples)."""
     generator = np.random.default_rng(0)
 
     def medians(values: Sequence[float]) -> np.ndarray:
@@ -127,13 +127,13 @@ def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The mean with the interval of `Estimate.of`; None for an empty sequence."""
+    """Returns the mean with the interval of `Estimate.of`; None for an empty sequence."""
     mean, half = Estimate.of(np.array(values))
     return Interval(mean, mean - half, mean + half) if len(values) else None
 
 
 def student_interval(values: np.ndarray) -> Interval:
-    """The mean of values or paired differences f64[N >= 2] with Student's t interval, for small samples."""
+    """Returns the mean of values or paired differences f64[N >= 2] with Student's t interval, for small samples."""
     count = len(values)
     half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(count))
     mean = float(np.mean(values))

@@ -33,7 +33,7 @@ def duration(seconds: float) -> str:
 
 
 def milestone(found: Mapping[str, Any]) -> str:
-    """One of `train.milestones` that was reached, in words."""
+    """Returns one of `train.milestones` that was reached, in words."""
     return (
         f"{found['win_rate']:.0%} against {found['opponent']} after {count(found['steps'])} steps, "
         f"{duration(found['seconds'])} of training, {duration(found['cpu_seconds'])} of the CPU"

@@ -61,12 +61,12 @@ def prepare_platform() -> None:
 
 
 def _plugins() -> set[str]:
-    """The packages by which jax would find an accelerator."""
+    """Returns the packages by which jax would find an accelerator."""
     return {name for name in _ACCELERATOR_PACKAGES if importlib.util.find_spec(name) is not None}
 
 
 def on_cpu() -> bool:
-    """Whether jax will run on the CPU, as far as can be found out without starting it."""
+    """Returns whether jax will run on the CPU, as far as can be found out without starting it."""
     chosen = os.environ.get("JAX_PLATFORMS", "").lower()
     if chosen:
         return chosen.split(",")[0] == "cpu"

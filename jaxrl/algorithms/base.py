@@ -102,11 +102,11 @@ class Learner:
     evaluations, matches and exports."""
 
     def on_device(self) -> Any:
-        """The learner without the parts that live on the host, such as a replay buffer."""
+        """Returns the learner without the parts that live on the host, such as a replay buffer."""
         return self
 
     def begin_with(self, params: Any) -> Any:
-        """The learner started from these parameters: all target parameters are equal to them."""
+        """Returns the learner started from these parameters: all target parameters are equal to them."""
         return self.replace(params=params, target_params=dict.fromkeys(self.target_params, params))
 
     def played(self, *, average: bool) -> Any:
@@ -134,7 +134,7 @@ class HostLearning(abc.ABC):
 
     @abc.abstractmethod
     def save(self, learner: Any) -> Any:
-        """The learner with the current host part, as checkpoints hold it; before `load` with its shapes."""
+        """Returns the learner with the current host part, as checkpoints hold it; before `load` with its shapes."""
 
 
 class Algorithm(abc.ABC):
@@ -190,11 +190,11 @@ class Algorithm(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
-        """The `Learner` before the first update, from a typed key; pure."""
+        """Returns the `Learner` before the first update, from a typed key; pure."""
 
     @abc.abstractmethod
     def hyper(self) -> Any:
-        """The traced hyper-parameters of the configuration, as `init` stores them in the learner."""
+        """Returns the traced hyper-parameters of the configuration, as `init` stores them in the learner."""
 
     def progress(self, learner: Any, number: jax.Array) -> jax.Array:
         """f32[], training progress: 0 at the first update, 1 at the last; pure. Always 1 for algorithms whose
@@ -202,7 +202,7 @@ class Algorithm(abc.ABC):
         return learner.hyper.progress(number) if isinstance(learner.hyper, Hyper) else jnp.float32(1.0)
 
     def policy(self, learner: Any, number: jax.Array) -> Any:
-        """The behaviour policy (`Policy`) for rollout `number` (i32[]); pure."""
+        """Returns the behaviour policy (`Policy`) for rollout `number` (i32[]); pure."""
         del number
         return Policy(params=learner.params)
 
@@ -234,7 +234,7 @@ class Algorithm(abc.ABC):
     # ---- the trained player -------------------------------------------------------------------------------------
 
     def player(self, name: str, params: Any, *, greedy: bool) -> Player:
-        """The trained policy as a player in matches.
+        """Returns the trained policy as a player in matches.
 
         Args:
           name, params: see `Player`.
@@ -256,11 +256,11 @@ class Algorithm(abc.ABC):
         return None
 
     def saved(self, learner: Any) -> Any:
-        """The part of a learner that checkpoints hold; pure, also accepts shapes."""
+        """Returns the part of a learner that checkpoints hold; pure, also accepts shapes."""
         return learner
 
     def restored(self, learner: Any) -> Any:
-        """The learner to continue training with, rebuilt from the result of `saved`."""
+        """Returns the learner to continue training with, rebuilt from the result of `saved`."""
         return learner
 
     def carried(self, learner: Any, new: Any) -> Any:
@@ -270,7 +270,7 @@ class Algorithm(abc.ABC):
         return learner
 
     def best_response(self, config: Config) -> Config:
-        """The configuration for training a best response to a frozen policy of `config` (`jaxrl exploit`).
+        """Returns the configuration for training a best response to a frozen policy of `config` (`jaxrl exploit`).
 
         Raises:
           UserError: the algorithm does not support it.
@@ -279,7 +279,7 @@ class Algorithm(abc.ABC):
 
 
 def across_devices(tree: Any) -> Any:
-    """The sum of `tree` over the devices; inside the mesh."""
+    """Returns the sum of `tree` over the devices; inside the mesh."""
     return jax.lax.psum(tree, AXIS)
 
 

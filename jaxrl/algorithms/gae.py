@@ -128,7 +128,7 @@ class _Weights(NamedTuple):
 
 
 def _after(trajectory: Trajectory) -> _Carry:
-    """The carry after the last step."""
+    """Returns the carry after the last step."""
     steps = trajectory.steps
     chex.assert_rank(steps.acting, 3)
     chex.assert_shape([steps.terminated, steps.truncated], steps.acting.shape[:2])

@@ -40,7 +40,7 @@ class ParamLayout(NamedTuple):
     split: Callable[[Any], Params]  # inverse of `join`
 
     def join_state(self, params: Params, opt_state: optax.OptState) -> optax.OptState:
-        """The optimizer state for joined parameters."""
+        """Returns the optimizer state for joined parameters."""
         return _map_trees(params, self.join, opt_state)
 
     def split_state(self, params: Params, opt_state: optax.OptState, joined: optax.OptState) -> optax.OptState:
@@ -96,7 +96,7 @@ def make_optimizer(
 
 
 def init(params: Params, name: str = "adam") -> optax.OptState:
-    """The initial state of the optimizer `name`."""
+    """Returns the initial state of the optimizer `name`."""
     return make_optimizer(name, 0.0, 1.0).init(params)
 
 
@@ -110,7 +110,7 @@ def apply(
 
 
 def gradient_norms(gradient: Params, max_grad_norm: Any) -> GradientNorms:
-    """The global norms of `gradient` before and after clipping."""
+    """Returns the global norms of `gradient` before and after clipping."""
     norm = optax.tree.norm(ravel_pytree(gradient)[0] if kernels.on_gpu() else gradient)
     return GradientNorms(raw=norm, clipped=jnp.minimum(norm, max_grad_norm))
 

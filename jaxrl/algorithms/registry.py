@@ -19,7 +19,7 @@ ALGORITHMS = {
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """The class of an algorithm: a registered name, or a user's own as "package.module:Class".
+    """Returns the class of an algorithm: a registered name, or a user's own as "package.module:Class".
 
     Raises:
       UserError: there is no such algorithm, or the class is not an `Algorithm`.
@@ -50,5 +50,5 @@ def make_algorithm(config: Config, env: Env) -> Algorithm:
 
 
 def trained_player(config: Config, env: Env, name: str, params: Any, *, greedy: bool) -> Player:
-    """The trained player of a configuration; see `Algorithm.player` and `make_algorithm`."""
+    """Returns the trained player of a configuration; see `Algorithm.player` and `make_algorithm`."""
     return make_algorithm(config, env).player(name, params, greedy=greedy)

@@ -59,7 +59,7 @@ class Hyper:
         return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
 
     def at(self, update: jax.Array) -> dict[str, jax.Array]:
-        """The values by key, f32[] each, in update number `update` (i32[])."""
+        """Returns the values by key, f32[] each, in update number `update` (i32[])."""
         scheduled = {key: value_at(schedule, self.progress(update)) for key, schedule in self.schedules.items()}
         return self.numbers | scheduled
 

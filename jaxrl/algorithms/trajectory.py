@@ -155,7 +155,7 @@ def _finals(network: Network, params: Params, memory: Memory, now: Transition) -
 
 
 def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
-    """The inputs of `gae` and `vtrace`, one column per seat."""
+    """Returns the inputs of `gae` and `vtrace`, one column per seat."""
     transitions, num_players = rollout.steps, rollout.steps.rewards.shape[-1]
 
     def acting(seat: jax.Array) -> jax.Array:
@@ -178,7 +178,7 @@ def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
 
 
 def of_choices(trajectory: Trajectory, rollout: Rollout) -> Trajectory:
-    """The trajectory without forced decisions, which have a single legal action and teach the policy nothing.
+    """Returns the trajectory without forced decisions, which have a single legal action and teach the policy nothing.
 
     A seat's rewards after a forced decision belong to its last choice, and discount and decay count choices alone, so
     no choice bootstraps from the value of a position that is never learnt. Where the rollout is cut at a forced

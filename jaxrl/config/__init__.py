@@ -156,7 +156,7 @@ def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequenc
 
 
 def changed(config: Config, changes: dict[str, Any], label: str = "configuration") -> Config:
-    """A checked configuration in which some keys have other values; nothing else follows from them.
+    """Returns a checked configuration in which some keys have other values; nothing else follows from them.
 
     Args:
       config: that is changed.
@@ -185,7 +185,7 @@ def _merged(value: Any, change: Any) -> Any:
 
 
 def stages(config: Config) -> tuple[Stage, ...]:
-    """The stages of a training, see `jaxrl.config.curriculum`: one without end where there is no curriculum."""
+    """Returns the stages of a training, see `jaxrl.config.curriculum`: one without end where there is no curriculum."""
     return curriculum.resolve(config, changed)
 
 
@@ -236,7 +236,7 @@ def _check_same(key: str, before: Any, after: Any) -> None:
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """The complete plain tree; `from_dict(to_dict(config)) == config`."""
+    """Returns the complete plain tree; `from_dict(to_dict(config)) == config`."""
     return to_tree(config)
 
 

@@ -16,7 +16,7 @@ from jaxrl_envs.shared.options import all_paths
 
 
 def whole(text: str, most: int = 2**31 - 1) -> int:
-    """The type of an option that is a whole number of at least 0."""
+    """Returns the type of an option that is a whole number of at least 0."""
     with contextlib.suppress(ValueError):
         if 0 <= (value := int(text)) <= most:
             return value
@@ -24,7 +24,7 @@ def whole(text: str, most: int = 2**31 - 1) -> int:
 
 
 def deals(text: str) -> int:
-    """The type of an option that is a number of deals: at least the 2 that an interval needs."""
+    """Returns the type of an option that is a number of deals: at least the 2 that an interval needs."""
     most = 2**31 - 1
     with contextlib.suppress(ValueError):
         if 2 <= (value := int(text)) <= most:
@@ -33,17 +33,17 @@ def deals(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """The type of an option that is a seed."""
+    """Returns the type of an option that is a seed."""
     return whole(text, 2**32 - 1)
 
 
 def port(text: str) -> int:
-    """The type of an option that is a port; 0: one that is free."""
+    """Returns the type of an option that is a port; 0: one that is free."""
     return whole(text, 2**16 - 1)
 
 
 def real(text: str) -> float:
-    """The type of an option that is a finite number."""
+    """Returns the type of an option that is a finite number."""
     with contextlib.suppress(ValueError):
         if math.isfinite(value := float(text)):
             return value
@@ -51,32 +51,32 @@ def real(text: str) -> float:
 
 
 def names(text: str) -> list[str]:
-    """The type of an option that is several names, A,B."""
+    """Returns the type of an option that is several names, A,B."""
     return text.split(",") if text else []
 
 
 def run_name(text: str) -> str:
-    """The type of an option that names a new run."""
+    """Returns the type of an option that names a new run."""
     if not text:
         raise ArgumentTypeError("is empty: give the run a name, or leave the option out")
     return text
 
 
 def new_file(text: str) -> str:
-    """The type of an option that is a file to write: its folder must exist."""
+    """Returns the type of an option that is a file to write: its folder must exist."""
     if text and (Path(text).is_dir() or not Path(text).absolute().parent.is_dir()):
         raise UserError(f"cannot write {text}: give a file in a folder that exists.")
     return text
 
 
 def new_folder(text: str) -> str:
-    """The type of an option that is a folder to write to, which may exist."""
+    """Returns the type of an option that is a folder to write to, which may exist."""
     files.check_folder(text)
     return text
 
 
 def existing_config(text: str) -> str:
-    """The type of an option that names a configuration; a key to change may stand in its place."""
+    """Returns the type of an option that names a configuration; a key to change may stand in its place."""
     if "=" not in text:
         presets.find(text)
     return text

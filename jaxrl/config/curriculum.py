@@ -71,7 +71,7 @@ class Stage(NamedTuple):
 
 
 def resolve(config: Config, changed: Callable[[Config, dict[str, Any]], Config]) -> tuple[Stage, ...]:
-    """The stages of a configuration, in order; one without end where there is no curriculum.
+    """Returns the stages of a configuration, in order; one without end where there is no curriculum.
 
     Args:
       config: of the whole training.
@@ -117,7 +117,7 @@ def _tree(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _paths(tree: Any, path: str = "") -> Iterator[str]:
-    """The dotted keys of all values."""
+    """Yields the dotted keys of all values."""
     if not isinstance(tree, dict) or not tree:
         yield path
         return
@@ -126,12 +126,12 @@ def _paths(tree: Any, path: str = "") -> Iterator[str]:
 
 
 def _overlap(path: str, other: str) -> bool:
-    """Whether two dotted keys are one, or one is within the other."""
+    """Returns whether two dotted keys are one, or one is within the other."""
     return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
 
 
 def shadowed(config: Config, overrides: Sequence[str]) -> list[str]:
-    """A sentence for each override that stages of the curriculum put aside, because they set the same key."""
+    """Returns a sentence for each override that stages of the curriculum put aside, because they set the same key."""
     own = {
         stage[NAME]: list(_paths({key: value for key, value in stage.items() if key not in (NAME, UNTIL)}))
         for stage in config.curriculum

@@ -39,7 +39,7 @@ def sections() -> Iterator[KeyTable]:
 
 
 def options_of(game: str) -> Iterator[KeyTable]:
-    """The options of a game, and its own section if it has one."""
+    """Yields the options of a game, and its own section if it has one."""
     rows = [
         (f"env.options.{name}", f"{type_name(kind)} = {_default(default)}", doc)
         for name, (kind, default, doc) in registry.options_of(game).items()
@@ -70,7 +70,7 @@ def mappings() -> tuple[str, str]:
 
 
 def _parts(section: type) -> str:
-    """The keys of a mapping that may stand in several places, in a sentence."""
+    """Returns the keys of a mapping that may stand in several places, in a sentence."""
     return "; ".join(f"{field.name} ({limits_of(field).doc})" for field in dataclasses.fields(section))
 
 
@@ -104,7 +104,7 @@ def origins(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[
 
 
 def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str = "") -> list[str]:
-    """The lines of a configuration as YAML, each value that some layer has set with its origin as a comment.
+    """Returns the lines of a configuration as YAML, each value that some layer has set with its origin as a comment.
 
     Args:
       tree: the whole configuration.

@@ -27,7 +27,7 @@ _OF_THE_GAME = (  # what names bots and options of one game
 
 
 def shipped_directory() -> Path:
-    """The folder of the configurations that come with the project: in a wheel or in a checkout."""
+    """Returns the folder of the configurations that come with the project: in a wheel or in a checkout."""
     installed = _PACKAGE / "configs"
     return installed if installed.is_dir() else _PACKAGE.parent / "configs"
 
@@ -38,7 +38,7 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str | os.PathLike[str]) -> Path:
-    """The path of a configuration: an existing file, or the name of a shipped one.
+    """Returns the path of a configuration: an existing file, or the name of a shipped one.
 
     Raises:
       UserError: there is neither; for a name, with the nearest shipped one.
@@ -89,7 +89,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def layers(path: Path, overrides: Sequence[str] = ()) -> list[Layer]:
-    """The files that a configuration consists of, from the lowest base to the file itself.
+    """Returns the files that a configuration consists of, from the lowest base to the file itself.
 
     If a file or an override names another game than the files below it, their keys of the former game are left out.
 
@@ -120,7 +120,7 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def base_of(path: Path, name: Any) -> Path:
-    """The base of a file: another file, relative to its folder, or a shipped configuration."""
+    """Returns the base of a file: another file, relative to its folder, or a shipped configuration."""
     if not isinstance(name, str) or not name:
         raise UserError(f"{path}: base must be the name of a shipped configuration or a file, got {name!r}.")
     beside = path.parent / Path(name).expanduser()
@@ -148,7 +148,7 @@ def _without_other(tree: dict[str, Any], keys: Collection[str]) -> dict[str, Any
 
 
 def game_of(tree: dict[str, Any]) -> Any:
-    """The id of the game that a tree names; None if it names none."""
+    """Returns the id of the game that a tree names; None if it names none."""
     env = tree.get("env")
     return env.get("id") if isinstance(env, dict) else None
 

@@ -45,7 +45,7 @@ class EnvConfig(Section):
 
 
 def _section(cls: type[Section]) -> Any:
-    """A field that holds a section; the first line of the docstring of its class is its text."""
+    """Returns a field that holds a section; the first line of the docstring of its class is its text."""
     return option(cls(), _text(cls))
 
 
@@ -101,13 +101,13 @@ class Config:
         return self.num_calls * self.train.updates_per_call
 
     def sections(self) -> Iterator[tuple[str, Section]]:
-        """The sections by name, in order."""
+        """Yields the sections by name, in order."""
         for field in dataclasses.fields(self):
             if isinstance(section := getattr(self, field.name), Section):
                 yield field.name, section
 
     def sized(self, given: Set[str]) -> Config:
-        """The configuration with the defaults that follow other keys, see `Section.sized`."""
+        """Returns the configuration with the defaults that follow other keys, see `Section.sized`."""
         config = self
         for name, section in self.sections():
             config = dataclasses.replace(config, **{name: section.sized(config, given)})

@@ -65,7 +65,7 @@ def _refuse(refused: Sequence[Named], source: str) -> None:
 
 
 def flags(config: Any) -> str:
-    """The options with which a command reads this configuration from a file: "--allow mine", or nothing."""
+    """Returns the options with which a command reads this configuration from a file: "--allow mine", or nothing."""
     known = granted(())
     return _flags([each for each in named(config) if not known & set(each.permissions)])
 
@@ -75,7 +75,7 @@ def _flags(refused: Sequence[Named]) -> str:
 
 
 def granted(allow: Collection[str]) -> set[str]:
-    """The permissions in `allow` and in the environment variable."""
+    """Returns the permissions in `allow` and in the environment variable."""
     return {*allow, *(name.strip() for name in os.environ.get(VARIABLE, "").split(","))}
 
 
@@ -99,7 +99,7 @@ def named(config: Any, said: Any = None, path: str = "") -> Iterator[Named]:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts in a value of a tree."""
+    """Returns the texts in a value of a tree."""
     if isinstance(value, (dict, list, tuple)):
         return [text for part in (value.values() if isinstance(value, dict) else value) for text in _texts(part)]
     return [value] if isinstance(value, str) else []

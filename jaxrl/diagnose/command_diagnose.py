@@ -63,7 +63,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def _run_or_engine(text: str) -> str:
-    """The type of the argument RUN; a.b=value may stand in its place."""
+    """Returns the type of the argument RUN; a.b=value may stand in its place."""
     return text if "=" in text or text in registry.games_with("diagnosis") else names.run(text)
 
 

@@ -237,7 +237,7 @@ def common_opponents(before: RunData, after: RunData) -> list[str]:
 
 
 def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> list[Line]:
-    """All lines, throughput first. A game that runs user code titles its figures only if `allow` names it."""
+    """Returns all lines, throughput first. A game that runs user code titles its figures only if `allow` names it."""
     opponents = common_opponents(before, after)
 
     def figure(title: str, name: str, unit: str = "number") -> Line:
@@ -280,7 +280,7 @@ def _strength(before: RunData, after: RunData) -> Iterator[Line]:
 
 
 def _exact(value: float) -> Interval:
-    """A figure without an interval."""
+    """Returns a figure without an interval."""
     return Interval(float(value), math.nan, math.nan)
 
 
@@ -354,7 +354,7 @@ def win_interval(run: RunData, opponents: Sequence[str]) -> Interval | None:
 
 
 def figure_interval(run: RunData, opponents: Sequence[str], name: str) -> Interval | None:
-    """The mean of a figure of the evaluation over opponents and seeds; None if the game does not report it."""
+    """Returns the mean of a figure of the evaluation over opponents and seeds; None if the game does not report it."""
     if (seeds := figures_by_seed(run, opponents, name)) is not None:
         return student_interval(seeds)
     found = [row["figures"].get(name) for opponent in opponents for row in run.rows[opponent]]
@@ -369,7 +369,7 @@ def figure_interval(run: RunData, opponents: Sequence[str], name: str) -> Interv
 
 
 def speed_verdict(line: Line, min_gain: float) -> Verdict:
-    """Whether the throughput gained at least `min_gain` per cent."""
+    """Returns whether the throughput gained at least `min_gain` per cent."""
     assert line.change is not None
     gain, low, high = (100 * value for value in line.change)
     passed = round(gain, 9) >= min_gain
@@ -379,7 +379,7 @@ def speed_verdict(line: Line, min_gain: float) -> Verdict:
 
 
 def strength_verdict(before: RunData, after: RunData, max_drop: float) -> Verdict:
-    """Whether the win rate dropped by no more than `max_drop` points."""
+    """Returns whether the win rate dropped by no more than `max_drop` points."""
     opponents = common_opponents(before, after)
     change = win_change(before, after, opponents)
     if change is None:
@@ -395,7 +395,7 @@ def strength_verdict(before: RunData, after: RunData, max_drop: float) -> Verdic
 
 
 def describe(before: RunData, after: RunData, lines: Sequence[Line]) -> str:
-    """The table, and the settings that differ between the runs."""
+    """Returns the table, and the settings that differ between the runs."""
     cells = [[line.name, *_cells(line)] for line in lines]
     notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
     text = [table(["figure (95 %)", before.name, after.name, "change"], cells)]

@@ -147,7 +147,7 @@ def _within(program: Anakin, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a jitted function on a device."""
+    """Returns the result of a jitted function on a device."""
     return function(*jax.device_put(arguments, device))
 
 

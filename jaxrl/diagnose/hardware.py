@@ -26,7 +26,7 @@ GPU_FIELDS = ("name", "memory.total", "memory.used", "utilization.gpu", "power.d
 
 
 def cpu_model() -> str:
-    """The processor's name as the operating system reports it."""
+    """Returns the processor's name as the operating system reports it."""
     return _cpu_facts().get("model name") or platform.processor() or platform.machine() or "unknown"
 
 
@@ -55,7 +55,7 @@ def _cpu_facts() -> dict[str, str]:
 
 
 def package_version(name: str) -> str | None:
-    """The installed version of a distribution, or None."""
+    """Returns the installed version of a distribution, or None."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -63,7 +63,7 @@ def package_version(name: str) -> str | None:
 
 
 def describe() -> dict[str, Any]:
-    """The machine and the software, for the head of a report; device facts only if jax is already imported."""
+    """Returns the machine and the software, for the head of a report; device facts only if jax is already imported."""
     facts: dict[str, Any] = {
         "cpu": cpu_model(),
         "vectors": vector_width(),

@@ -145,7 +145,7 @@ def put_into(path: Path, text: str) -> None:
 
 
 def between(path: Path) -> tuple[str, str]:
-    """The text before and after the two marker lines of a document.
+    """Returns the text before and after the two marker lines of a document.
 
     Raises:
       UserError: the document cannot be read, or has no marker lines.
@@ -161,7 +161,7 @@ def between(path: Path) -> tuple[str, str]:
 
 
 def reached_stage(name: str, overrides: Sequence[str], allow: Collection[str]) -> Stage:
-    """The stage of its curriculum that a run has reached."""
+    """Returns the stage of its curriculum that a run has reached."""
     run = find_run(name)
     stages, store = configs.stages(configs.load(run.config_file, overrides, allow)), run.checkpoints()
     reached = store.newest().meta["host"] if len(stages) > 1 and store.steps() else {}
@@ -172,7 +172,7 @@ def reached_stage(name: str, overrides: Sequence[str], allow: Collection[str]) -
 
 
 def load_report(path: str) -> dict[str, Any]:
-    """A report that `--save` wrote.
+    """Returns a report that `--save` wrote.
 
     Raises:
       UserError: there is no report at `path`.
@@ -211,7 +211,7 @@ def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
 
 
 def describe(report: dict[str, Any]) -> str:
-    """A report as text."""
+    """Returns a report as text."""
     facts, cache, busy = report["hardware"], report["cache"], report["utilisation"]
     lines = [
         f"{facts['cpu']}, {cores(facts)}, load {facts['load_average']}; "
@@ -246,7 +246,7 @@ def _host_figures(facts: dict[str, Any]) -> dict[str, tuple[float | None, bool]]
 
 
 def _describe_host(facts: dict[str, Any]) -> str:
-    """The facts of the part "host" that are not in the table of figures."""
+    """Returns the facts of the part "host" that are not in the table of figures."""
     threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))
     return (
         f"{facts['algorithm']} with {facts['actors']} actor(s), {facts['num_envs']} games in "

@@ -54,7 +54,7 @@ def contestant(
     name: str = "",
     player: str = "random",
 ) -> Contestant:
-    """A contestant that plays `batch` games in lock step, `steps` steps per block.
+    """Returns a contestant that plays `batch` games in lock step, `steps` steps per block.
 
     Args:
       env: the game.

@@ -36,7 +36,7 @@ class Speed(NamedTuple):
 
 
 def safe_ratio(numerator: float, denominator: float) -> float:
-    """The quotient, or 0 if the denominator is 0: a speed meter must not crash what it measures."""
+    """Returns the quotient, or 0 if the denominator is 0: a speed meter must not crash what it measures."""
     return numerator / denominator if denominator else 0.0
 
 

@@ -77,7 +77,7 @@ class Training:
         self._learnt.append(float(told.get(LEARNT, 1.0)))
 
     def contestant(self, name: str) -> Contestant:
-        """A contestant that runs whole updates; its unit is one environment step."""
+        """Returns a contestant that runs whole updates; its unit is one environment step."""
         units = self.config.batch_size * self.config.train.updates_per_call
         return Contestant(name, float(units), self.block, {"batch": self.config.train.num_envs})
 
@@ -148,7 +148,7 @@ def buffer_bytes(program: Any) -> int:
 
 
 def playing(program: Any) -> Contestant | None:
-    """A contestant that collects rollouts, its unit one environment step; None if playing cannot run alone."""
+    """Returns a contestant that collects rollouts, its unit one environment step; None if playing cannot run alone."""
     if not isinstance(program, Anakin):
         return None
     state = program.init(0)
@@ -175,7 +175,7 @@ def playing(program: Any) -> Contestant | None:
 
 
 def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
-    """The lanes after a rollout of one device's share, and the rollout; inside the program's mesh."""
+    """Returns the lanes after a rollout of one device's share, and the rollout; inside the program's mesh."""
     train, setup = program.config.train, program.setup
     policy = setup.algorithm.policy(state.learner, state.update)
     ids, key = local_numbers(train.num_envs), prng.fast_key(seed)

@@ -57,7 +57,7 @@ def compare(config: Config, games: GameForms) -> None:
 
 
 def make_stages(config: Config) -> Stages:
-    """All stages of a training with their games; one without a curriculum.
+    """Returns all stages of a training with their games; one without a curriculum.
 
     Raises:
       UserError: as `make_games`, or the stages do not fit together.
@@ -107,12 +107,12 @@ def _check_form(id: str, env: Env) -> None:
 
 
 def make_env(config: Config) -> Env:
-    """The game as it is trained on."""
+    """Returns the game as it is trained on."""
     return _make(config, config.env.options)
 
 
 def make_evaluation_env(config: Config) -> Env:
-    """The game as it is evaluated and played, e.g. whole games where training is on single rounds."""
+    """Returns the game as it is evaluated and played, e.g. whole games where training is on single rounds."""
     return _make(config, config.evaluation_options)
 
 

@@ -160,6 +160,6 @@ class LeagueConfig(Section):
 
 
 def league_bots(league: LeagueConfig, env: Env) -> tuple[str, ...]:
-    """The scripted opponents of a league in order, ``bots`` replaced by all bots of the game."""
+    """Returns the scripted opponents of a league in order, ``bots`` replaced by all bots of the game."""
     listed = (env.bots if name == BOTS else (name,) for name in league.opponents if name not in (SELF, SNAPSHOTS))
     return tuple(dict.fromkeys(itertools.chain(*listed)))

@@ -33,7 +33,7 @@ def expected_score(rating: Any, other: Any) -> Any:
 
 
 def points(share: float) -> float:
-    """The rating difference at which a player earns this share of the points, 0 < share < 1."""
+    """Returns the rating difference at which a player earns this share of the points, 0 < share < 1."""
     return SCALE * math.log(share / (1 - share))
 
 
@@ -89,7 +89,7 @@ class Ratings:
         return Z95 * np.sqrt(np.diag(self.covariance))
 
     def order(self) -> list[int]:
-        """The players' numbers, strongest first."""
+        """Returns the players' numbers, strongest first."""
         return [int(i) for i in np.argsort(-self.rating, kind="stable")]
 
     def record(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def bradley_terry(scores: np.ndarray, names: Sequence[str], known: Mapping[str, 
 
 
 def _reachable(edges: np.ndarray) -> np.ndarray:
-    """The reflexive transitive closure of `edges`, bool[M, M]."""
+    """Returns the reflexive transitive closure of `edges`, bool[M, M]."""
     closure = edges | np.eye(len(edges), dtype=bool)
     for _ in range(max(1, math.ceil(math.log2(max(2, len(edges)))))):
         closure = closure @ closure

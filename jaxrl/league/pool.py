@@ -167,7 +167,7 @@ class League(Seats):
         return (SELF, *self.bots, *(f"snapshot_{slot}" for slot in range(self.slots)))
 
     def init(self, params: Any) -> PoolState:
-        """The pool before the first update, without snapshots; `params` are a network's."""
+        """Returns the pool before the first update, without snapshots; `params` are a network's."""
         entries = len(self.names)
         return PoolState(
             snapshots=jax.tree.map(lambda leaf: jnp.zeros((self.slots, *leaf.shape), leaf.dtype), params),
@@ -236,7 +236,7 @@ class League(Seats):
         return rows[(lane_ids % rows.shape[0]).astype(jnp.int32)]
 
     def deal(self, key: Key, odds: jax.Array) -> jax.Array:
-        """The controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
+        """Returns the controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
         uniform = jax.random.uniform(key, (1 + self.num_sides,))
         entry = kernels.total(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
         learner = random_ranks(uniform[1:]) < self.config.league.learners
@@ -245,12 +245,12 @@ class League(Seats):
     # ---- results ----
 
     def no_results(self) -> Results:
-        """The results of no games."""
+        """Returns the results of no games."""
         nothing = jnp.zeros(len(self.names), jnp.float32)
         return Results(games=nothing, score=nothing, points=nothing, redealt=jnp.float32(0.0))
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Results:
-        """The result of one lane's game, from the learner's point of view.
+        """Returns the result of one lane's game, from the learner's point of view.
 
         Args:
           controllers: i8[P].
@@ -300,7 +300,7 @@ class League(Seats):
         return jnp.concatenate([own[None], jnp.where(moving, others - self.handicap, elo[1:])])
 
     def pruned(self, pool: PoolState) -> PoolState:
-        """The pool without members far weaker than the learner, if `league.margin` is set."""
+        """Returns the pool without members far weaker than the learner, if `league.margin` is set."""
         margin = self.config.league.margin
         if not margin or not self.slots:
             return pool
@@ -308,7 +308,7 @@ class League(Seats):
         return pool.replace(born=jnp.where(weak, -1, pool.born), order=jnp.where(weak, -1, pool.order))
 
     def due(self, pool: PoolState, number: jax.Array | int) -> jax.Array | bool:
-        """Whether update `number` - 1 ends with a snapshot, bool[]."""
+        """Returns whether update `number` - 1 ends with a snapshot, bool[]."""
         league = self.config.league
         if not self.slots or not league.snapshot_every:
             return False
@@ -316,7 +316,7 @@ class League(Seats):
         return (number % league.snapshot_every == 0) & gained
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
-        """The pool after update `number` - 1, with a new snapshot if one is due."""
+        """Returns the pool after update `number` - 1, with a new snapshot if one is due."""
         if not self.slots or not self.config.league.snapshot_every:
             return pool
         due = self.due(pool, number)
@@ -342,12 +342,12 @@ class League(Seats):
 
 
 def make_seats(config: Config, env: Env) -> Seats:
-    """The seats of a training: a pool if `league.opponents` is set, else the mixes of `seats`."""
+    """Returns the seats of a training: a pool if `league.opponents` is set, else the mixes of `seats`."""
     return make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
 
 
 def make_league(config: Config, env: Env) -> League:
-    """The pool of a configuration with `league.opponents`, which was compared with `env` (`check_game`)."""
+    """Returns the pool of a configuration with `league.opponents`, which was compared with `env` (`check_game`)."""
     league = config.league
     bots = league_bots(league, env)
     weights = [league.weights.get(name, 1.0) for name in bots]

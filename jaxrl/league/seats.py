@@ -52,7 +52,7 @@ class Seats:
         return max(self.sides) + 1
 
     def seated(self, holders: jax.Array) -> jax.Array:
-        """The controllers of the seats, [P], from those of the sides, [n]."""
+        """Returns the controllers of the seats, [P], from those of the sides, [n]."""
         return holders if self.num_sides == len(self.sides) else holders[np.array(self.sides)]
 
     def holders(self, controllers: jax.Array) -> jax.Array:
@@ -66,13 +66,13 @@ class Seats:
         raise NotImplementedError
 
     def deal(self, key: Key, odds: Any) -> jax.Array:
-        """The controllers of one new game, i8[P]; `odds` are one lane's."""
+        """Returns the controllers of one new game, i8[P]; `odds` are one lane's."""
         raise NotImplementedError
 
     # ---- for pools alone: without one, state and results are None ----
 
     def init(self, params: Any) -> Any:
-        """The pool before the first update; None without a pool."""
+        """Returns the pool before the first update; None without a pool."""
         del params
         return None
 
@@ -82,21 +82,21 @@ class Seats:
         return None
 
     def no_results(self) -> Any:
-        """The results of no games."""
+        """Returns the results of no games."""
         return None
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Any:
-        """The result of one lane's game: controllers i8[P], returns f32[P], bool[] whether it has ended."""
+        """Returns the result of one lane's game: controllers i8[P], returns f32[P], bool[] whether it has ended."""
         del controllers, returns, over
         return None
 
     def learn(self, pool: Any, results: Any) -> Any:
-        """The pool after the games of one update."""
+        """Returns the pool after the games of one update."""
         del results
         return pool
 
     def due(self, pool: Any, number: jax.Array | int) -> jax.Array | bool:
-        """Whether `renew` would take a snapshot."""
+        """Returns whether `renew` would take a snapshot."""
         del pool, number
         return False
 
@@ -145,7 +145,7 @@ class MixedSeats(Seats):
         return bool(self.bots)
 
     def deal(self, key: Key, odds: Any) -> jax.Array:
-        """The controllers of one new game, i8[P]."""
+        """Returns the controllers of one new game, i8[P]."""
         del odds
         sides = self.num_sides
         if not self.varied:
@@ -168,7 +168,7 @@ def random_ranks(uniform: jax.Array) -> jax.Array:
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:
-    """The configured mixes `seats` for `env`; both were checked against each other before
+    """Returns the configured mixes `seats` for `env`; both were checked against each other before
     (`jaxrl.config.check_game`)."""
     sides = env.num_sides
     names: list[str] = []

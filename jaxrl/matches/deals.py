@@ -37,7 +37,7 @@ STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that star
 
 
 def seats_held(env: Env) -> tuple[int, int]:
-    """The most seats that the candidate and the others hold in a game: `SeatedPlayer.slots`."""
+    """Returns the most seats that the candidate and the others hold in a game: `SeatedPlayer.slots`."""
     sizes = [env.sides.count(side) for side in range(env.num_sides)]
     return max(sizes), max(1, env.num_players - min(sizes))
 
@@ -87,11 +87,11 @@ class DuplicateDeals:
         self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if plain else None)
 
     def placed(self, tree: PyTree) -> PyTree:
-        """A copy on every device: parameters may come from a training on fewer (or more) devices."""
+        """Returns a copy on every device: parameters may come from a training on fewer (or more) devices."""
         return distributed.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
-        """The games with leading axes [D, rotation], on the host.
+        """Returns the games with leading axes [D, rotation], on the host.
 
         Args:
           arguments: for `seated`, the same on every device.
@@ -142,7 +142,7 @@ class DuplicateDeals:
 
 
 def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
-    """The deal schedule of N games: their keys, and the holders of their seats, i32[N, P].
+    """Returns the deal schedule of N games: their keys, and the holders of their seats, i32[N, P].
 
     Args:
       env: the game.

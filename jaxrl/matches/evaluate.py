@@ -56,7 +56,7 @@ class Matchup:
         surprise: bool = False,
         devices: Sequence[jax.Device] = (),
     ):
-        """A matchup.
+        """Returns a matchup.
 
         Args:
           env: the game.
@@ -91,7 +91,7 @@ class Matchup:
         )
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
-        """The candidate with these parameters, called `name`, against every opponent."""
+        """Returns the candidate with these parameters, called `name`, against every opponent."""
         each = enumerate(self.opponents)
         return [Row(name, opponent.name, self.play(candidate, number)) for number, opponent in each]
 
@@ -115,13 +115,13 @@ class Matchup:
         return samples_of(self._games(self.arguments(candidate, opponent, player.params), self.base), self.env)
 
     def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
-        """The compiled program of all games, and the arguments of its first call; parameters may be
+        """Returns the compiled program of all games, and the arguments of its first call; parameters may be
         ShapeDtypeStructs."""
         deals = np.arange(self._games.portion, dtype=np.uint32)
         return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
-        """The argument of `seated`, from the parameters of the candidate and of one of the opponents."""
+        """Returns the argument of `seated`, from the parameters of the candidate and of one of the opponents."""
         others: list[PyTree] = [program.params for program in self._programs]
         which = 0
         if self._programs:
@@ -130,7 +130,7 @@ class Matchup:
         return candidate, others, np.int32(which)
 
     def seated(self, arguments: PyTree) -> list[SeatedPlayer]:
-        """The seated players; of several opponent programs only one plays."""
+        """Returns the seated players; of several opponent programs only one plays."""
         candidate, others, which = arguments
         own, rest = seats_held(self.env)
         mine, other = np.arange(2) == CANDIDATE, np.arange(2) == OTHER
@@ -166,7 +166,7 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
 
 
 def in_simulator(env: Env, name: str) -> Env:
-    """The game in another simulator.
+    """Returns the game in another simulator.
 
     Raises:
       UserError: the game cannot be played there, or the program is not installed.
@@ -179,7 +179,7 @@ def in_simulator(env: Env, name: str) -> Env:
 
 
 def opponent_names(config: Config, env: Env) -> list[str]:
-    """The configured bots of evaluations, or all bots of the game."""
+    """Returns the configured bots of evaluations, or all bots of the game."""
     return list(config.evaluate.opponents) or list(env.bots)
 
 

@@ -85,13 +85,13 @@ def evaluate(
 
 
 def _found(name: str, lookup: Lookup) -> FoundPlayers:
-    """The candidate; a terminal shows meanwhile what takes time."""
+    """Returns the candidate; a terminal shows meanwhile what takes time."""
     with waiting(f"reading {name}, whose game is compiled first ...", again=True):
         return find_player(name, lookup)
 
 
 def _tables(env: Env, rows: list[Row], paired: list[Row], direct: list[Row], there: list[Row], simulator: str) -> str:
-    """The tables of a candidate.
+    """Returns the tables of a candidate.
 
     Args:
       env: the game.

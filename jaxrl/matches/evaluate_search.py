@@ -40,7 +40,7 @@ LANES = 1024  # games side by side on one device; each carries its particles
 
 
 def other_scale(config: Config) -> list[str]:
-    """The options that make returns in training other numbers than in evaluation: reward, episode."""
+    """Returns the options that make returns in training other numbers than in evaluation: reward, episode."""
     train, table = make_env(config), make_evaluation_env(config)
     missing = object()
     return [name for name in SCALES if getattr(train, name, missing) != getattr(table, name, missing)]
@@ -62,7 +62,7 @@ def warn_of_scale(config: Config, settings: SearchSettings) -> None:
 def own_policy(
     config: Config, env: Env, settings: SearchSettings, bot: str | None = None, rollouts: str = SELF
 ) -> tuple[PlayoutPolicy, Guide]:
-    """The policy of the searching seat in simulated games, and its guide: a network, or a bot by name.
+    """Returns the policy of the searching seat in simulated games, and its guide: a network, or a bot by name.
 
     Raises:
       UserError: a tree without a network, or bots in the rollouts of a recurrent network.
@@ -81,7 +81,7 @@ def own_policy(
 
 
 def _bot_of(option: str, text: str, env: Env) -> str:
-    """The bot that an option names as bot:NAME."""
+    """Returns the bot that an option names as bot:NAME."""
     spec = parse(text)
     if spec.kind != BOT:
         raise UserError(f"{option} must be self or bot:NAME, got {text!r}.")
@@ -123,7 +123,7 @@ def make_searcher(
     request: SearchRequest,
     bot: str | None = None,
 ) -> Searcher:
-    """A search by the network of `config` (or by a bot) against each of some opponents.
+    """Returns a search by the network of `config` (or by a bot) against each of some opponents.
 
     Args:
       env: the game.
@@ -160,7 +160,7 @@ def make_searcher(
 
 
 def learned_belief(config: Config, env: Env, bot: str | None) -> Believe:
-    """The belief network of a policy. Raises UserError if it was trained without one."""
+    """Returns the belief network of a policy. Raises UserError if it was trained without one."""
     believe = None if bot else make_algorithm(config, env).believe
     if believe is None:
         who = "a bot has none" if bot else "this policy was trained without one (ppo.belief)"
@@ -169,7 +169,7 @@ def learned_belief(config: Config, env: Env, bot: str | None) -> Believe:
 
 
 def beliefs_of(run: TrainedRun | None, settings: SearchSettings) -> list[PyTree]:
-    """The parameters `SearchParams.belief` of each seed of a run; [None] for others than runs.
+    """Returns the parameters `SearchParams.belief` of each seed of a run; [None] for others than runs.
 
     Raises:
       UserError: a learned belief of a policy file, which holds none.

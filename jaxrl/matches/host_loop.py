@@ -57,7 +57,7 @@ class KeyChain:
         self._next, self._known = key, list[tuple[Key, Key]]()
 
     def __call__(self, time: int) -> tuple[Key, Key]:
-        """The keys of the players and of chance at a step."""
+        """Returns the keys of the players and of chance at a step."""
         while len(self._known) <= time:
             self._next, for_players, for_chance = jax.random.split(self._next, 3)
             self._known.append((for_players, for_chance))

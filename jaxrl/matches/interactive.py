@@ -44,7 +44,7 @@ class Programs:
         self._lock = threading.Lock()
 
     def __call__(self, function: Callable, *, plain: bool = False) -> Callable[..., Any]:
-        """The compiled function.
+        """Returns the compiled function.
 
         Args:
           function: of arrays.
@@ -134,7 +134,7 @@ class InteractiveGame:
         return int(action)
 
     def _together(self, seat: int, key: Key) -> int:
-        """The action of one seat of a simultaneous game: its player answers for all seats, and its own answer
+        """Returns the action of one seat of a simultaneous game: its player answers for all seats, and its own answer
         counts."""
         player, seats = self._players[seat], self._env.num_players
         if player is None:
@@ -154,7 +154,7 @@ class InteractiveGame:
         return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
 
     def save(self) -> SavedGame:
-        """The present, for `restore`."""
+        """Returns the present, for `restore`."""
         return SavedGame(self.state, tuple(self._memory), self.time)
 
     def restore(self, saved: SavedGame) -> None:
@@ -162,7 +162,7 @@ class InteractiveGame:
         self.state, self._memory, self.time = saved.state, list(saved.memory), saved.time
 
     def step(self, action: int | np.ndarray, key: Key) -> State:
-        """The state after an action of the seat asked, or after those of all seats, i32[P]."""
+        """Returns the state after an action of the seat asked, or after those of all seats, i32[P]."""
         before, number = self.state, np.asarray(action, np.int32)
         self.state, self.time = self._programs(self._env.step)(before, number, key), self.time + 1
         for seat, player in enumerate(self._players):

@@ -65,7 +65,7 @@ class SeatedPlayer:
     by_holder: bool = False
 
     def begin(self, state: State, holder: jax.Array, key: Key) -> PyTree:
-        """The memories before the first action; `holder` is i32[P]."""
+        """Returns the memories before the first action; `holder` is i32[P]."""
         if self.player.init is no_memory:
             return ()
 
@@ -75,7 +75,7 @@ class SeatedPlayer:
         return self._each(one, self._seats(holder), self._keys(key, holder.shape[0]))
 
     def ask(self, state: State, holder: jax.Array, memory: PyTree, key: Key) -> tuple[jax.Array, PyTree]:
-        """The action, i32[] (i32[P] in a simultaneous game), and the memories afterwards.
+        """Returns the action, i32[] (i32[P] in a simultaneous game), and the memories afterwards.
 
         The player is asked in every seat, but only actions in its own seats change its memories.
         """
@@ -111,7 +111,7 @@ class SeatedPlayer:
     def see(
         self, memory: PyTree, before: State, action: jax.Array, after: State, holder: jax.Array, key: Key
     ) -> PyTree:
-        """The memories after a step by any seat."""
+        """Returns the memories after a step by any seat."""
         observe = self.player.observe
         if observe is None:
             return memory
@@ -123,12 +123,12 @@ class SeatedPlayer:
         return select(is_over(before), memory, self._each(one, self._seats(holder), keys, memory))
 
     def _slot(self, mine: jax.Array, asked: jax.Array) -> Any:
-        """The number of the memory of the seat asked; i32[P] if all seats are."""
+        """Returns the number of the memory of the seat asked; i32[P] if all seats are."""
         alone = self.slots == 1 and not asked.ndim
         return 0 if alone else jnp.where(mine, jnp.cumsum(mine) - 1, 0)[asked]
 
     def _mine(self, holder: jax.Array) -> jax.Array:
-        """The seats that the player holds, bool[P]."""
+        """Returns the seats that the player holds, bool[P]."""
         return jnp.asarray(self.holds)[holder]
 
     def _seats(self, holder: jax.Array) -> jax.Array:
@@ -150,7 +150,7 @@ class SeatedPlayer:
 
 
 def memory_number(seats: int, number: Any, slot: Any) -> jax.Array:
-    """The number folded into a key for the memory of a player's slot, u32[]; `seats` is P."""
+    """Returns the number folded into a key for the memory of a player's slot, u32[]; `seats` is P."""
     return jnp.uint32(_OF_THE_MEMORY) - jnp.uint32(seats) * jnp.uint32(number) - jnp.uint32(slot)
 
 
@@ -173,11 +173,11 @@ class _ValueErrors(NamedTuple):
 
     @classmethod
     def none(cls, seats: int) -> _ValueErrors:
-        """The sums before the first decision."""
+        """Returns the sums before the first decision."""
         return cls(*[jnp.zeros(seats, jnp.float32)] * 4)
 
     def decided(self, value: jax.Array, asked: jax.Array, discount: float) -> _ValueErrors:
-        """The sums after decisions with values f32[P] in the seats `asked`, bool[P]."""
+        """Returns the sums after decisions with values f32[P] in the seats `asked`, bool[P]."""
         return _ValueErrors(
             squares=self.squares + jnp.where(asked, value * value, 0.0),
             cross=jnp.where(asked, self.cross * discount + value, self.cross),
@@ -186,7 +186,7 @@ class _ValueErrors(NamedTuple):
         )
 
     def earned(self, reward: jax.Array) -> _ValueErrors:
-        """The sums after rewards f32[P]."""
+        """Returns the sums after rewards f32[P]."""
         squares = self.squares - 2.0 * reward * self.cross + reward * reward * self.weights
         return self._replace(squares=squares, cross=self.cross - reward * self.weights)
 
@@ -275,7 +275,7 @@ def _advance(
     keys: GameKeys,
     time: jax.Array,
 ) -> tuple[State, list[PyTree], _ValueErrors]:
-    """One step of one game."""
+    """Returns one step of one game."""
     step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
     if surprise:
         value, asked = seated[0].expects(state, holder, memory[0])
@@ -287,7 +287,7 @@ def _advance(
 
 
 def begin(seated: Sequence[SeatedPlayer], state: State, holder: jax.Array, key: Key) -> list[PyTree]:
-    """The memories of all players before the first action."""
+    """Returns the memories of all players before the first action."""
     return [each.begin(state, holder, key) for each in seated]
 
 
@@ -300,7 +300,7 @@ def see(
     holder: jax.Array,
     key: Key,
 ) -> list[PyTree]:
-    """The memories of all players after a step."""
+    """Returns the memories of all players after a step."""
     step = before, action, after, holder, key
     return [each.see(remembered, *step) for each, remembered in zip(seated, memory, strict=True)]
 
@@ -308,7 +308,7 @@ def see(
 def choose(
     seated: Sequence[SeatedPlayer], state: State, holder: jax.Array, memory: Sequence[PyTree], key: Key
 ) -> tuple[jax.Array, list[PyTree]]:
-    """The action of the holder of the seat asked, i32[] (i32[P] in a simultaneous game), and all memories
+    """Returns the action of the holder of the seat asked, i32[] (i32[P] in a simultaneous game), and all memories
     afterwards."""
     asked = holder[state.current_player]
     action, kept = jnp.zeros(asked.shape, jnp.int32), []
@@ -325,7 +325,7 @@ def choose(
 
 
 def figure_names(env: Env) -> list[str]:
-    """The names of `Games.figures` in the game's own order, which compiled programs do not keep."""
+    """Returns the names of `Games.figures` in the game's own order, which compiled programs do not keep."""
     names: list[str] = []
     key = jax.eval_shape(lambda: jax.random.key(0))
     jax.eval_shape(lambda key: names.extend(env.episode_stats(env.init(key))), key)

@@ -77,12 +77,12 @@ class Outcomes(NamedTuple):
         return self.tally(where).interval(self.design(where))
 
     def by_place(self) -> list[GameTally]:
-        """One tally for each side of the candidate."""
+        """Returns one tally for each side of the candidate."""
         sides = np.arange(self.result.shape[1])
         return [self.tally(np.broadcast_to(sides == side, self.result.shape)) for side in sides]
 
     def by_start(self) -> tuple[GameTally, GameTally] | None:
-        """The games in which the candidate started, and the others; None if the game does not say."""
+        """Returns the games in which the candidate started, and the others; None if the game does not say."""
         return None if self.started is None else (self.tally(self.started), self.tally(~self.started))
 
     def record(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Outcomes(NamedTuple):
 
 
 def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, env: Env) -> Outcomes | None:
-    """The outcomes of the candidate's games.
+    """Returns the outcomes of the candidate's games.
 
     Args:
       figures: f32[D, rotation, side] by name: "return", and "points" and "starter" (above 0 for the side that started)

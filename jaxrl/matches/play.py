@@ -56,7 +56,7 @@ class Sitting:
         adviser: Player | None = None,
         screen: Console | None = None,
     ):
-        """A game to be played.
+        """Returns a game to be played.
 
         Args:
           env: a turn-based game.
@@ -91,7 +91,7 @@ class Sitting:
         return waiting(text, again=True, screen=self._screen)
 
     def _ask(self, key: jax.Array) -> int | None:
-        """The action of the seat asked; None: the person went back to the previous decision."""
+        """Returns the action of the seat asked; None: the person went back to the previous decision."""
         if int(self._game.state.current_player) != self._seat:
             with self._waiting():
                 return int(self._game.answer(key))
@@ -113,7 +113,7 @@ class Sitting:
         self._news.append(self._env.event(before, action, after, self._seat))
 
     def _decide(self, moment: Moment, key: jax.Array) -> int | None:
-        """The person's legal action; None: the last one is taken back."""
+        """Returns the person's legal action; None: the last one is taken back."""
         mask = np.asarray(moment.game.state.legal_action_mask)
         legal = {int(action): self._env.action_name(int(action)) for action in np.flatnonzero(mask)}
         self._question(legal)
@@ -206,7 +206,7 @@ def make_screen() -> Console:
 
 
 def option(action: int, name: str) -> str:
-    """An action as people see it: by number, and by name if it has another one."""
+    """Returns an action as people see it: by number, and by name if it has another one."""
     return f"[{action}]" + ("" if name == str(action) else f" {name}")
 
 
@@ -248,7 +248,7 @@ def parse_action(answer: str, legal: dict[int, str]) -> tuple[int | None, str]:
 
 
 def summary(env: Env, state: State, seat: int) -> str:
-    """The figures of a finished game, seat by seat."""
+    """Returns the figures of a finished game, seat by seat."""
     stats = {name: np.asarray(value) for name, value in env.episode_stats(state).items()}
     stats = stats or {"reward of the last step": np.asarray(state.rewards)}
     lines = ["the game is over"]

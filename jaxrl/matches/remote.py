@@ -61,7 +61,7 @@ class RemoteDeals:
         self._programs: dict[Act, Callable[..., tuple[jax.Array, PyTree]]] = {}
 
     def __call__(self, players: Sequence[Player], base: Key, title: str = "") -> Games:
-        """The games with leading axes [D, rotation].
+        """Returns the games with leading axes [D, rotation].
 
         Args:
           players: the candidate, and the opponent on all other seats, both without `observe`; bots play in the engine.
@@ -140,7 +140,7 @@ def _act(
 
 
 def _public(row: _Rows, seats: int) -> State:
-    """The public part of a remote game at a question."""
+    """Returns the public part of a remote game at a question."""
     return State(
         current_player=row.seat,
         observation=row.observation,
@@ -223,7 +223,7 @@ class _RemoteMatch:
         self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._rotations])
 
     def _holders(self, lanes: np.ndarray) -> np.ndarray:
-        """The holder of each seat, i64[n, P]; the candidate, 0, holds the side of the rotation."""
+        """Returns the holder of each seat, i64[n, P]; the candidate, 0, holds the side of the rotation."""
         rotation = self._number[lanes] % self._rotations
         return (self._side_of != rotation[:, None]).astype(np.int64)
 
@@ -241,7 +241,7 @@ class _RemoteMatch:
                 self._pool.send(self._ask(number, part), part)
 
     def _ask(self, number: int, lanes: np.ndarray) -> np.ndarray:
-        """The actions of a player in at most ROWS games, i32[n]; its memories are updated."""
+        """Returns the actions of a player in at most ROWS games, i32[n]; its memories are updated."""
         player, memory = self._players[number], self._memory[number]
         seats = self._rows.current_player[lanes]
         filled = np.concatenate([lanes, np.full(ROWS - len(lanes), lanes[0], lanes.dtype)])
@@ -265,7 +265,7 @@ class _RemoteMatch:
         return jax.tree.map(lambda leaf: np.zeros((*self._begun.shape, *leaf.shape), leaf.dtype), form)
 
     def _questions(self, lanes: np.ndarray) -> _Rows:
-        """The questions of some lanes."""
+        """Returns the questions of some lanes."""
         rows, seat = self._rows, self._rows.current_player[lanes]
         holders = self._holders(lanes)
         own = holders == np.take_along_axis(holders, seat[:, None], axis=1)
@@ -314,7 +314,7 @@ class GamesProgress:
         self._line.show(self.text)
 
     def text(self, seconds: float) -> str:
-        """The line, `seconds` after the beginning."""
+        """Returns the line, `seconds` after the beginning."""
         speed = rate(self._done, seconds)
         won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._sides > 1 else ""
         left = duration((self._total - self._done) / speed) if speed > 0 else "-"

@@ -64,7 +64,7 @@ def difference(first: Row, second: Row) -> dict[str, Estimate]:
 
 
 def by_candidate(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each candidate, in order."""
+    """Returns the rows of each candidate, in order."""
     grouped: dict[str, list[Row]] = {}
     for row in rows:
         grouped.setdefault(row.candidate, []).append(row)
@@ -95,7 +95,7 @@ class Overall(NamedTuple):
 
 
 def overall(rows: Sequence[Row]) -> Overall | None:
-    """The unweighted mean and the minimum over one candidate's opponents; None in a game of one side."""
+    """Returns the unweighted mean and the minimum over one candidate's opponents; None in a game of one side."""
     outcomes = [row.samples.outcomes for row in rows]
     known = [each for each in outcomes if each is not None]
     if len(known) < len(rows) or not known:
@@ -132,7 +132,7 @@ TOO_FEW = "(too few)"  # deals, instead of an interval
 
 
 def format_estimate(estimate: Estimate) -> str:
-    """A mean and half width such as 0.629 (0.024), with fewer decimals for larger figures."""
+    """Returns a mean and half width such as 0.629 (0.024), with fewer decimals for larger figures."""
     size = abs(estimate.mean)
     decimals = 3 if size < 2 else 2 if size < 10 else 1
     half = TOO_FEW if math.isnan(estimate.half) else f"({estimate.half:.{decimals}f})"
@@ -160,7 +160,7 @@ def format_table(rows: Sequence[Row], env: Env) -> str:
 
 
 def _cells(row: Row, sides: int, drawn: bool) -> dict[str, str]:
-    """One line of the table, the most important cell first; `drawn`: most games are."""
+    """Returns one line of the table, the most important cell first; `drawn`: most games are."""
     figures, outcomes = row.figures(), row.samples.outcomes
     cells = {"candidate": shortened(row.candidate)}
     if outcomes is None:
@@ -268,7 +268,7 @@ def align(cells: list[list[str]]) -> str:
 
 
 def percent(rate: float) -> str:
-    """A rate in per cent with one decimal."""
+    """Returns a rate in per cent with one decimal."""
     return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 

@@ -74,7 +74,7 @@ class NetworkModule(nn.Module):
     make_heads: Callable[..., nn.Module]
 
     def encode(self, env: Env) -> Callable[[Any], Any]:
-        """The function that expands a packed observation; by default `env.features`, to f32[F]."""
+        """Returns the function that expands a packed observation; by default `env.features`, to f32[F]."""
         return env.features
 
     def memory(self, batch: tuple[int, ...]) -> Memory:

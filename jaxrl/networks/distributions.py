@@ -114,5 +114,5 @@ def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def greedy(logits: jax.Array) -> jax.Array:
-    """The most probable action, i32[...]."""
+    """Returns the most probable action, i32[...]."""
     return jnp.argmax(logits, axis=-1).astype(jnp.int32)

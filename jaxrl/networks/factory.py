@@ -109,7 +109,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
 
 
 def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.Module]) -> _Module:
-    """The flax module of a kind, with its encoder and recurrent state."""
+    """Returns the flax module of a kind, with its encoder and recurrent state."""
     actions, dtype = env.num_actions, config.compute_dtype
     if kind == "mlp":
         widths, norm = tuple(config.hidden), config.layer_norm
@@ -156,7 +156,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
 
 
 def _own(module: NetworkModule, kind: str, env: Env) -> _Module:
-    """A user's own network, traced once. Raises UserError if its outputs have wrong shapes."""
+    """Returns a user's own network, traced once. Raises UserError if its outputs have wrong shapes."""
     encode = module.encode(env)
     memory, encoded = jax.eval_shape(lambda seen: (module.memory(()), encode(seen)), env.observation_spec)
     found, _ = jax.eval_shape(module.init_with_output, jax.eval_shape(lambda: jax.random.key(0)), memory, encoded)
@@ -173,7 +173,7 @@ INNER, STATISTICS = "network", "normaliser"
 
 
 def is_statistics(path: Sequence[Any]) -> bool:
-    """Whether the parameter leaf at this path is a normaliser statistic, of any magnitude, and not a weight."""
+    """Returns whether the parameter leaf at this path is a normaliser statistic, of any magnitude, and not a weight."""
     return any(getattr(step, "key", None) == STATISTICS for step in path)
 
 

@@ -64,6 +64,6 @@ class Recurrent(nn.Module):
 
 
 def empty_memory(cell: str, width: int, layers: int, batch: tuple[int, ...]) -> Any:
-    """The initial recurrent state, zeros: for each layer f32[..., width], a pair of them for an LSTM."""
+    """Returns the initial recurrent state, zeros: for each layer f32[..., width], a pair of them for an LSTM."""
     zeros = jnp.zeros((*batch, width), jnp.float32)
     return ((zeros, zeros) if cell == "lstm" else zeros,) * layers

@@ -16,13 +16,13 @@ from jaxrl_envs.shared.errors import UserError, nearest
 
 
 def run(text: str) -> str:
-    """The type of an argument that names a run."""
+    """Returns the type of an argument that names a run."""
     find_folder(text)
     return text
 
 
 def player(text: str) -> str:
-    """The type of an argument that names a player; a key to change (a.b=value) may stand in its place."""
+    """Returns the type of an argument that names a player; a key to change (a.b=value) may stand in its place."""
     spec = parse(text)
     if not (spec.kind in (BOT, AGENT) or text == ALL_BOTS or "=" in text or policy_file(spec)):
         find_folder(run_of(spec)[0], others=_of_the_zoo())

@@ -55,7 +55,7 @@ simultaneous game."""
 
 
 def no_memory(params: PyTree, state: State, seat: jax.Array, key: Key) -> PyTree:
-    """The memory of a player that looks only at the present state."""
+    """Returns the memory of a player that looks only at the present state."""
     del params, state, seat, key
     return ()
 
@@ -89,12 +89,12 @@ class Player:
     plain: bool = False
 
     def named(self, name: str, params: PyTree) -> Player:
-        """The same program as another player."""
+        """Returns the same program as another player."""
         return dataclasses.replace(self, name=name, params=params)
 
 
 def bot_player(env: Env, name: str) -> Player:
-    """The scripted player `name` of a game.
+    """Returns the scripted player `name` of a game.
 
     Raises:
       UserError: there is no such bot; the message names the nearest one.
@@ -113,13 +113,13 @@ def agent_player(env: Env, name: str) -> Player:
 
 
 def any_bot(env: Env, names: Sequence[str]) -> Player:
-    """One player that is any of several bots: its parameter is the number of the name, i32[] (or i32[P])."""
+    """Returns one player that is any of several bots: its parameter is the number of the name, i32[] (or i32[P])."""
     switch = env.bot_switch(tuple(names))
     return Player("bots", lambda index, memory, state, key: (switch(state, index, key), memory))
 
 
 def network_player(network: Network, env: Env, name: str, params: PyTree, *, greedy: bool) -> Player:
-    """A network, with its own memory; see `jaxrl.algorithms.base.Algorithm.player`.
+    """Returns a network, with its own memory; see `jaxrl.algorithms.base.Algorithm.player`.
 
     Args:
       network: with a policy, or with the values of actions.

@@ -78,7 +78,7 @@ FEWEST, MOST = 1, 100_000  # worlds
 
 
 def worlds_of(name: str) -> int | None:
-    """The number of worlds in the name of a reference searcher, such as "searcher-200"; None for other names.
+    """Returns the number of worlds in the name of a reference searcher, such as "searcher-200"; None for other names.
 
     Raises:
       UserError: the name begins like that of a searcher, but its number is missing or out of range.

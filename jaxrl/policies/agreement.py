@@ -47,11 +47,11 @@ def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree,
     sampled = algorithm.player("sampled", None, greedy=False)
 
     def begin(params: PyTree, state: State, key: jax.Array) -> PyTree:
-        """The memories of one policy, leading axis P."""
+        """Returns the memories of one policy, leading axis P."""
         return jax.vmap(lambda seat: greedy.init(params, state, seat, key))(jnp.arange(seats))
 
     def advance(params: PyTree, state: State, memory: PyTree, key: jax.Array) -> tuple[State, PyTree, jax.Array]:
-        """One step of one game."""
+        """Returns one step of one game."""
         asked = state.current_player  # i32[P] where all are
         before = jax.tree.map(lambda leaf: leaf[:, asked], memory)
         actions, after = jax.vmap(greedy.act, in_axes=(0, 0, None, None))(params, before, state, key)

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _line(name: str) -> list[str]:
-    """A policy in the list: its name, game, decisions of training, and the bot it wins against least often."""
+    """Returns a policy in the list: its name, game, decisions of training, and the bot it wins against least often."""
     told = zoo.figures(name)
     least = min(told["evaluation"]["rows"], key=lambda row: row["wins"] / row["games"])
     won = f"{least['wins'] / least['games']:.1%} against {least['opponent']}"

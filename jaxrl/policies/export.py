@@ -91,7 +91,7 @@ class ExportedPolicy:
         return int(np.random.default_rng(seed).choice(probabilities.size, p=probabilities / probabilities.sum()))
 
     def player(self, name: str = "", *, greedy: bool = True) -> Player:
-        """The policy as a player of matches; its name is that of the run by default."""
+        """Returns the policy as a player of matches; its name is that of the run by default."""
         return self._algorithm.player(name or self.name, self.params, greedy=greedy)
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
@@ -111,7 +111,7 @@ class ExportedPolicy:
         return weights / weights.sum()
 
     def value(self, observation: PyTree, mask: Any = None) -> float:
-        """The expected return of the seat; the recurrent state is left unchanged.
+        """Returns the expected return of the seat; the recurrent state is left unchanged.
 
         Args:
           observation: of the seat.
@@ -210,7 +210,7 @@ class PolicyParameters(NamedTuple):
 
 
 def read_parameters(path: str | os.PathLike[str]) -> PolicyParameters:
-    """The parameters in a policy file. Nothing that it names is made: neither its game nor its network.
+    """Returns the parameters in a policy file. Nothing that it names is made: neither its game nor its network.
 
     Raises:
       UserError: not a policy file, or a damaged one.
@@ -235,7 +235,7 @@ def policy_game(path: str | os.PathLike[str]) -> tuple[Config, Env]:
 def _read(
     path: str | os.PathLike[str], allow: Collection[str] = (), overrides: Sequence[str] = ()
 ) -> tuple[dict[str, Any], Config, Env]:
-    """The content of a policy file, its configuration and its game."""
+    """Returns the content of a policy file, its configuration and its game."""
     content = _content_of(path)
     config = _config_in(content, path, allow, overrides)
     env = make_games(config).evaluation if overrides else make_evaluation_env(config)  # overrides may not fit
@@ -250,12 +250,12 @@ def _read(
 def _config_in(
     content: dict[str, Any], path: str | os.PathLike[str], allow: Collection[str], overrides: Sequence[str]
 ) -> Config:
-    """The configuration in the content of a policy file."""
+    """Returns the configuration in the content of a policy file."""
     return configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
 
 
 def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a policy file. Raises UserError: not one, or a damaged one."""
+    """Returns the content of a policy file. Raises UserError: not one, or a damaged one."""
     try:
         data = files.contents(path, LARGEST)
     except OSError as error:
@@ -269,7 +269,7 @@ def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _params_in(content: dict[str, Any], path: str | os.PathLike[str]) -> PyTree:
-    """The parameters in the content of a policy file, f32. Raises UserError if they are not finite."""
+    """Returns the parameters in the content of a policy file, f32. Raises UserError if they are not finite."""
     params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
     if not all(
         np.isfinite(leaf).all() for leaf in jax.tree.leaves(params) if getattr(leaf, "dtype", None) == np.float32
@@ -293,7 +293,7 @@ def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unpacked(body: bytes, label: str) -> dict[str, Any]:
-    """The content of a policy file. Raises UserError: a field is missing, or of another type."""
+    """Returns the content of a policy file. Raises UserError: a field is missing, or of another type."""
     try:
         _check_count(body)
         content = serialization.msgpack_restore(body)

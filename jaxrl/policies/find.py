@@ -51,7 +51,7 @@ class FoundPlayers:
         return self.config.env.id, self.env.version, self.config.evaluation_options
 
     def can_join(self, other: FoundPlayers) -> bool:
-        """Whether these players can play the game of others, which may differ in `Env.free_options`."""
+        """Returns whether these players can play the game of others, which may differ in `Env.free_options`."""
         mine, theirs = (
             (name, version, {key: value for key, value in options.items() if key not in self.env.free_options})
             for name, version, options in (self.game, other.game)
@@ -79,7 +79,7 @@ class Lookup:
 
 
 def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None = None) -> FoundPlayers:
-    """The bot, run or policy file called `name`.
+    """Returns the bot, run or policy file called `name`.
 
     Args:
       name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
@@ -102,7 +102,7 @@ def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None 
 
 
 def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> list[Player]:
-    """The bots, searchers, agents, zoo policies and policy files with these names, where a bot needs no prefix;
+    """Returns the bots, searchers, agents, zoo policies and policy files with these names, where a bot needs no prefix;
     arguments and errors as for `find_player`."""
     known, env = like.env.bots, like.env
     return [
@@ -176,7 +176,7 @@ def _trained(
 def find_players(
     texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
 ) -> FoundPlayers:
-    """All players of a tournament; players of equal networks share one program.
+    """Returns all players of a tournament; players of equal networks share one program.
 
     Args:
       texts: each "bots" (all of the game), "bot:NAME", "agent:package.module:Class", "RUN", "RUN@UPDATE", "RUN@best",
@@ -225,14 +225,14 @@ def _no_policy(spec: PlayerSpec) -> bool:
 
 
 def _untrained(env: Env, spec: PlayerSpec) -> Player:
-    """A bot, a searcher or an agent."""
+    """Returns a bot, a searcher or an agent."""
     return agent_player(env, spec.name) if spec.kind == AGENT else scripted_player(env, spec.name)
 
 
 def _all_trained(
     spec: PlayerSpec, sampled: bool, allow: Collection[str], overrides: Sequence[str]
 ) -> list[FoundPlayers]:
-    """The checkpoints of "RUN", "RUN@UPDATE", "RUN@best" or "RUN@all", or the policy file."""
+    """Returns the checkpoints of "RUN", "RUN@UPDATE", "RUN@best" or "RUN@all", or the policy file."""
     name, checkpoint = ("", "") if policy_file(spec) else run_of(spec)
     if checkpoint != ALL_CHECKPOINTS:
         return [_trained(spec, "newest", allow, overrides, sampled=sampled, update=True)]

@@ -40,7 +40,7 @@ def _line(run: Status) -> list[str]:
 
 
 def evaluated(run: Status) -> str:
-    """The newest evaluation in words; nothing without one."""
+    """Returns the newest evaluation in words; nothing without one."""
     found = run.evaluation
     if found is None or found["update"] < 0:
         return ""

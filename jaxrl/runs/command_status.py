@@ -111,7 +111,7 @@ def _checkpoint(run: Status) -> str:
 
 
 def _moment(when: str) -> str:
-    """A time of a file as the clock on the wall shows it here."""
+    """Returns a time of a file as the clock on the wall shows it here."""
     try:
         return datetime.datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):

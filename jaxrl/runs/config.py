@@ -97,7 +97,7 @@ class MetricsConfig(Section):
     )
 
     def without_deployment(self) -> MetricsConfig:
-        """The defaults: they change no result."""
+        """Returns the defaults: they change no result."""
         return MetricsConfig()
 
 

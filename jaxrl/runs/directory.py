@@ -111,11 +111,11 @@ class RunDirectory:
         return self.path / "milestones.json"
 
     def checkpoints(self, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
-        """The newest training states, and those at multiples of `keep_every` updates."""
+        """Returns the newest training states, and those at multiples of `keep_every` updates."""
         return CheckpointStore(self.path / CHECKPOINTS, keep=keep, keep_every=keep_every)
 
     def best(self) -> CheckpointStore:
-        """The training state with the best evaluation during training."""
+        """Returns the training state with the best evaluation during training."""
         return CheckpointStore(self.path / BEST, keep=1)
 
     def undo_best(self, update: int, digest: str) -> None:
@@ -132,7 +132,7 @@ class RunDirectory:
                     LOG.warning("the best state so far, of update %d, comes from other settings: see %s", step, place)
 
     def config(self, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
-        """The configuration that the run was started with, for using its policy: see `jaxrl.config.trained`."""
+        """Returns the configuration that the run was started with, for using its policy: see `jaxrl.config.trained`."""
         return configs.trained(presets.read(self.config_file), str(self.config_file), overrides, allow)
 
     def lock(self) -> IO[bytes]:
@@ -288,7 +288,7 @@ def make_stamp(config: Config, env: Env, whole: Config | None = None) -> Stamp:
 
 
 def stage_number(stages: Sequence[Stage], host: Mapping[str, Any]) -> int:
-    """The stage of its training that a checkpoint is in, from the host's part of its record.
+    """Returns the stage of its training that a checkpoint is in, from the host's part of its record.
 
     Raises:
       UserError: there is no stage with that name.
@@ -328,7 +328,7 @@ class TrainedRun:
 
 
 def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
-    """The part of every seed in a tree of a training: with several seeds its leaves have a leading axis [S]."""
+    """Returns the part of every seed in a tree of a training: with several seeds its leaves have a leading axis [S]."""
     return [tree] if seeds == 1 else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(seeds)]
 
 
@@ -419,7 +419,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def for_json(value: Any) -> Any:
-    """A tree of figures for JSON, which has no NaN."""
+    """Returns a tree of figures for JSON, which has no NaN."""
     if isinstance(value, dict):
         return {key: for_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

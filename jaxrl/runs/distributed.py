@@ -126,12 +126,12 @@ def count() -> int:
 
 
 def rank() -> int:
-    """The number of this process."""
+    """Returns the number of this process."""
     return _groups[0].rank if _groups else 0
 
 
 def is_rank0() -> bool:
-    """Whether this is the process that writes and prints."""
+    """Returns whether this is the process that writes and prints."""
     return rank() == 0
 
 
@@ -232,7 +232,7 @@ def forget(name: str) -> None:
 
 
 def maximum(number: int) -> int:
-    """The largest of the numbers (i32) that the processes pass here."""
+    """Returns the largest of the numbers (i32) that the processes pass here."""
     if not _groups:
         return int(number)
     largest = int(multihost_utils.process_allgather(np.int32(number)).max())
@@ -314,7 +314,7 @@ def local(tree: PyTree, device: Any) -> PyTree:
 
 
 def sharded_axis(leaf: Any) -> int | None:
-    """The axis along which an array is sharded over processes; None if each process has all of it."""
+    """Returns the axis along which an array is sharded over processes; None if each process has all of it."""
     if not _groups or not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
         return None
     assert isinstance(leaf.sharding, NamedSharding)
@@ -322,7 +322,7 @@ def sharded_axis(leaf: Any) -> int | None:
 
 
 def local_part(leaf: Any) -> Any:
-    """The part of a sharded array that this process has; other arrays as they are."""
+    """Returns the part of a sharded array that this process has; other arrays as they are."""
     axis = sharded_axis(leaf)
     if axis is None:
         return leaf

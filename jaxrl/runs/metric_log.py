@@ -65,7 +65,7 @@ class Window:
     """The metrics of the calls since the last line in the logs; a line speaks of all of them."""
 
     def __init__(self, metrics: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
-        """An empty window, or one from the `record` of a checkpoint."""
+        """Returns an empty window, or one from the `record` of a checkpoint."""
         self.metrics = {
             tag: Metric(np.asarray(amount), np.asarray(weight), kind)
             for tag, (amount, weight, kind) in (metrics or {}).items()
@@ -163,7 +163,7 @@ def make_logger(
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl up to a line that is no row, such as a last one cut short by a crash.
+    """Returns the rows of a metrics.jsonl up to a line that is no row, such as a last one cut short by a crash.
 
     Raises:
       OSError: it cannot be read.
@@ -199,7 +199,7 @@ class Progress:
         headline: Mapping[str, str] | None = None,
         line: ProgressLine | None = None,
     ):
-        """A progress line.
+        """Returns a progress line.
 
         Args:
           total_steps, done_steps: environment steps over all seeds.
@@ -226,7 +226,7 @@ class Progress:
         self._line.show(lambda seconds: self.text(steps, metrics, seconds), last=steps >= self._total)
 
     def text(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
-        """The text of the progress line."""
+        """Returns the text of the progress line."""
         share = min(steps / self._total, 1.0) if self._total > 0 else 1.0
         speed = rate(steps - self._first, elapsed - (compile_seconds() - self._compiled))
         left, shown = max(self._total - steps, 0), self._told | dict(metrics)

@@ -46,7 +46,7 @@ Metrics = dict[str, Metric]
 
 
 def mean(amount: Any, weight: Any = 1.0) -> Metric:
-    """A sum of values f32[] and how many they are (or their weights), f32[]."""
+    """Returns a sum of values f32[] and how many they are (or their weights), f32[]."""
     return Metric(jnp.asarray(amount, jnp.float32), jnp.asarray(weight, jnp.float32), MEAN)
 
 
@@ -56,17 +56,17 @@ def total(amount: Any) -> Metric:
 
 
 def last(value: Any) -> Metric:
-    """A metric of which only the newest value counts: f32[]."""
+    """Returns a metric of which only the newest value counts: f32[]."""
     return Metric(jnp.asarray(value, jnp.float32), jnp.float32(1.0), LAST)
 
 
 def measured(value: Any, weight: float = 1.0) -> Metric:
-    """The mean `value` of something that the host measured, with its weight."""
+    """Returns the mean `value` of something that the host measured, with its weight."""
     return Metric(np.float64(value) * weight, np.float64(weight), MEAN)
 
 
 def join(earlier: Mapping[str, Metric], later: Mapping[str, Metric]) -> Metrics:
-    """The metrics of two stretches, one after the other; one that is missing in either does not count there."""
+    """Returns the metrics of two stretches, one after the other; one that is missing in either does not count there."""
     names = [*earlier, *(name for name in later if name not in earlier)]
     return {
         name: earlier[name].then(later[name])

@@ -95,7 +95,7 @@ def read_presence(run: Path) -> Presence | None:
 
 
 def of_record(record: Any) -> Presence:
-    """The content of process.json. Raises TypeError or ValueError: it is something else."""
+    """Returns the content of process.json. Raises TypeError or ValueError: it is something else."""
     found = Presence(**record)
     for name, kind in typing.get_type_hints(Presence).items():
         if type(value := getattr(found, name)) is not kind or len(str(value)) > LONGEST:
@@ -104,12 +104,12 @@ def of_record(record: Any) -> Presence:
 
 
 def now() -> str:
-    """The present time in UTC, ISO 8601, to the second."""
+    """Returns the present time in UTC, ISO 8601, to the second."""
     return iso(datetime.datetime.now(datetime.UTC).timestamp())
 
 
 def iso(seconds: float) -> str:
-    """A time since 1970 as UTC in ISO 8601, to the second."""
+    """Returns a time since 1970 as UTC in ISO 8601, to the second."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -119,5 +119,5 @@ def _write(run: Path, found: Presence) -> None:
 
 
 def how_ended(code: int) -> str:
-    """The exit code of a process, negative for a signal, in words that follow its name."""
+    """Returns the exit code of a process, negative for a signal, in words that follow its name."""
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"

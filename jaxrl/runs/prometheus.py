@@ -122,7 +122,7 @@ class Exporter:
             self._marks = [self._marks[1], mark]
 
     def collect(self) -> Iterator[Any]:
-        """The metrics as prometheus-client wants them; called in the server's thread."""
+        """Yields the metrics as prometheus-client wants them; called in the server's thread."""
         for family in self._families():
             family.samples = [each._replace(labels=self._labels | each.labels) for each in family.samples]
             yield family
@@ -223,7 +223,7 @@ def exporting(config: Config, run: str, counters: Callable[[], Mapping[str, Any]
 
 
 def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Exporter | None:
-    """The exporter of this process that a configuration asks for; None if it asks for none.
+    """Returns the exporter of this process that a configuration asks for; None if it asks for none.
 
     Args:
       config: of the training.

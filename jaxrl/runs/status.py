@@ -145,7 +145,7 @@ def glance(run: Path) -> Status:
 
 
 def whole(run: Path) -> Status:
-    """The whole status: `glance`, and the checkpoints, every byte of which is read."""
+    """Returns the whole status: `glance`, and the checkpoints, every byte of which is read."""
     found = glance(run)
     checkpoint = _newest_intact(run)
     goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE) and _goes_on(run, checkpoint)
@@ -157,7 +157,7 @@ def whole(run: Path) -> Status:
 
 
 def _trainer(run: Path) -> tuple[bool, presence.Presence | None]:
-    """Whether a process trains it, and who does or did last."""
+    """Returns whether a process trains it, and who does or did last."""
     for _ in range(2):  # where the two do not fit together, it has just begun or ended: once more
         training = files.is_locked(run / ".lock")  # first: an end is written before the lock is given up
         who = presence.read_presence(run)
@@ -184,14 +184,14 @@ def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: in
 
 
 def _goes_on(run: Path, checkpoint: dict[str, Any] | None) -> bool:
-    """Whether `jaxrl resume` can begin: from a checkpoint, or from the start if there never was one."""
+    """Returns whether `jaxrl resume` can begin: from a checkpoint, or from the start if there never was one."""
     if checkpoint is None:
         return not os.path.exists(checkpoint_record.mark(run / "checkpoints"))
     return checkpoint["update"] is not None and not checkpoint["unread"]
 
 
 def _saved(run: Path) -> list[int]:
-    """The updates of its checkpoints, newest first."""
+    """Returns the updates of its checkpoints, newest first."""
     return files.numbered(run / "checkpoints")[::-1]
 
 
@@ -220,7 +220,7 @@ def _pace_of(run: Path, config: Config, rows: list[dict[str, Any]], state: str) 
 
 
 def _learned(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The time of training so far, and what it has gained, from the newest rows that say so."""
+    """Returns the time of training so far, and what it has gained, from the newest rows that say so."""
     newest: dict[str, float] = {}
     for row in rows:
         newest |= {tag: value for tag, value in row.items() if isinstance(value, float) and math.isfinite(value)}
@@ -243,7 +243,7 @@ def _told(run: Path, name: str, pick: Callable[[Any], T], said: list[str]) -> T 
 
 
 def _evaluation(records: Any) -> dict[str, Any]:
-    """The newest evaluation of a checkpoint."""
+    """Returns the newest evaluation of a checkpoint."""
     last = records[-1]
     means = [row["figures"]["return"]["mean"] for row in last["rows"]]
     wins = [each["mean_win_rate"] for each in last["overall"].values() if each.get("mean_draw_rate", 0) <= MANY_DRAWS]
@@ -252,7 +252,7 @@ def _evaluation(records: Any) -> dict[str, Any]:
 
 
 def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """An evaluation, or the newest one during the training if that is newer."""
+    """Returns an evaluation, or the newest one during the training if that is newer."""
     for row in rows:
         rate = row.get("eval/mean_win_rate")
         if isinstance(rate, float) and math.isfinite(rate) and (not found or row["update"] > found["update"]):
@@ -267,7 +267,7 @@ def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str
 
 
 def _best(record: Any) -> dict[str, Any]:
-    """The best evaluation during training."""
+    """Returns the best evaluation during training."""
     by = str(record["best_by"])[:LONGEST]
     return {"update": _whole(record["update"]), "best_by": by, "score": _finite(record["score"])}
 
@@ -282,7 +282,7 @@ def _milestones(found: Any) -> list[dict[str, Any]]:
 
 
 def _whole(value: Any) -> int:
-    """A whole number. Raises TypeError for anything else."""
+    """Returns a whole number. Raises TypeError for anything else."""
     if type(value) is not int:
         raise TypeError("a number of updates is not whole")
     return value
@@ -296,7 +296,7 @@ def _finite(value: Any) -> float:
 
 
 def _newest_intact(run: Path) -> dict[str, Any] | None:
-    """The newest checkpoint with all files as they were written; None if there are no checkpoints."""
+    """Returns the newest checkpoint with all files as they were written; None if there are no checkpoints."""
     damaged: list[int] = []
     unread: dict[str, str] = {}
     for step in _saved(run):
@@ -321,7 +321,7 @@ def _newest_intact(run: Path) -> dict[str, Any] | None:
 
 
 def _logs(run: Path, process: dict[str, Any] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The logs of the processes, and the last warnings and errors in them, oldest first."""
+    """Returns the logs of the processes, and the last warnings and errors in them, oldest first."""
     ranks, told = [], []
     for rank, path in log_files.logs(run).items():
         if process is not None and rank >= process["processes"]:

@@ -75,7 +75,7 @@ class Belief:
         return self.lineup.env
 
     def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> BeliefMemory:
-        """The memory of `seat` (i32[]) before the first action."""
+        """Returns the memory of `seat` (i32[]) before the first action."""
         own_key, fresh_key = jax.random.split(key)
         own = self.lineup.own.memory(params.own, state, seat, own_key)
         particles = self._fresh(state, seat, fresh_key) if self.particles else None
@@ -94,7 +94,7 @@ class Belief:
         seat: jax.Array,
         key: Key,
     ) -> BeliefMemory:
-        """The memory after one step; see `jaxrl.players.player.Observe`."""
+        """Returns the memory after one step; see `jaxrl.players.player.Observe`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
         weigh_key, move_key, own_key = jax.random.split(key, 3)
         if jax.tree.leaves(memory.own):
@@ -164,7 +164,7 @@ class Belief:
         return self._seen(self.env.with_secret_choices(world, seat, choose, choice_key))
 
     def _seen(self, world: State) -> State:
-        """The world with the observation of the seat asked there, which may differ from the real state's."""
+        """Returns the world with the observation of the seat asked there, which may differ from the real state's."""
         return world.replace(observation=self.env.observe(world, world.current_player))
 
     # ---- the filter -----------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Belief:
 
 
 def supports_particles(env: Env) -> bool:
-    """Whether a game implements what a particle filter needs: `permute_hidden` and `reconcile`."""
+    """Returns whether a game implements what a particle filter needs: `permute_hidden` and `reconcile`."""
 
     def ask(key: Key) -> bool:
         state = env.init(key)

@@ -77,7 +77,7 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
 
 
 def search_of(args: Namespace) -> SearchRequest | None:
-    """The search that the options describe; None without --search.
+    """Returns the search that the options describe; None without --search.
 
     Raises:
       UserError: an option describes a search without --search, or is out of its range.

@@ -31,7 +31,7 @@ class ActionStats(NamedTuple):
 
 
 def rounds_and_slots(settings: SearchSettings) -> tuple[int, int]:
-    """The number of rounds, and of simulated games in each; together at most `settings.simulations`."""
+    """Returns the number of rounds, and of simulated games in each; together at most `settings.simulations`."""
     rounds = max(1, min(settings.rounds, settings.simulations // 8))
     return rounds, settings.simulations // rounds
 
@@ -92,7 +92,7 @@ def halving_plan(
 
 
 def _rank(score: jax.Array) -> jax.Array:
-    """The rank of every action, i32[C, A]; 0 = the highest score."""
+    """Returns the rank of every action, i32[C, A]; 0 = the highest score."""
     return jnp.argsort(jnp.argsort(-score, axis=1, stable=True), axis=1).astype(jnp.int32)
 
 
@@ -114,7 +114,7 @@ def _run(
     used: jax.Array,
     slots: int,
 ) -> tuple[ActionStats, jax.Array]:
-    """One round: the first `field` (i32[C]) actions of `ranking` (i32[C, A]) meet the next worlds.
+    """Returns one round: the first `field` (i32[C]) actions of `ranking` (i32[C, A]) meet the next worlds.
 
     `used` (i32[C]) counts the worlds of earlier rounds. Returns the stats and that count.
     """

@@ -30,7 +30,7 @@ class Search:
     guide: Guide
 
     def player(self, name: str = "search", params: PyTree = None, *, plain: bool = False) -> Player:
-        """The search as a player with parameters `SearchParams`; its memory is its belief.
+        """Returns the search as a player with parameters `SearchParams`; its memory is its belief.
 
         Args:
           name: for tables.
@@ -43,7 +43,7 @@ class Search:
         return Player(name, self.act, params, init=self.belief.init, observe=observe, plain=plain or follows)
 
     def act(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> tuple[jax.Array, BeliefMemory]:
-        """The searched action, i32[]; the lowest legal one where another seat is asked."""
+        """Returns the searched action, i32[]; the lowest legal one where another seat is asked."""
         return self.plan(params, memory, state, key).action, memory
 
     def plan(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> SearchPlan:
@@ -83,7 +83,7 @@ def make_search(
     believe: Believe | None = None,
     discount: float = 1.0,
 ) -> Search:
-    """A search player.
+    """Returns a search player.
 
     Args:
       env: the game.
@@ -128,6 +128,6 @@ def make_search(
 
 
 def has_standing(env: Env) -> bool:
-    """Whether a game says how its seats stand (`Env.standing`)."""
+    """Returns whether a game says how its seats stand (`Env.standing`)."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     return jax.eval_shape(env.standing, state) is not None

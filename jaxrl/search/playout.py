@@ -34,7 +34,7 @@ class Lineup:
     discount: float = 1.0
 
     def others(self, params: SearchParams) -> tuple[PlayoutPolicy, PyTree]:
-        """The policy of the other seats, and its parameters."""
+        """Returns the policy of the other seats, and its parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
     @property
@@ -43,7 +43,7 @@ class Lineup:
         return 1 + self.model.types if self.model is not None else 1
 
     def likelihoods(self, params: SearchParams, state: State, action: jax.Array, key: Key) -> jax.Array:
-        """The likelihood of `action` (i32[]) in a state under each type, f32[T]; see `PlayoutPolicy`."""
+        """Returns the likelihood of `action` (i32[]) in a state under each type, f32[T]; see `PlayoutPolicy`."""
         policy, its_params = self.others(params)
         likely = jnp.atleast_1d(policy.likelihood(its_params, state, action, key))
         if self.types == 1:
@@ -68,7 +68,7 @@ class Lineup:
         keys: Key,
         types: jax.Array | None = None,
     ) -> list[PyTree]:
-        """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
+        """Returns the memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
         simulated games begin: that of the searching seat is `own` [N, ...], the others' are unknown and start empty,
         or are their types i32[N, P]."""
         seats = jnp.arange(self.env.num_players)
@@ -106,7 +106,7 @@ class Playout(NamedTuple):
 def choose(
     lineup: Lineup, params: SearchParams, state: State, memories: list[PyTree], seat: jax.Array, keys: Key
 ) -> tuple[jax.Array, list[PyTree]]:
-    """The next action of N games, i32[N], and the memories afterwards.
+    """Returns the next action of N games, i32[N], and the memories afterwards.
 
     Args:
       lineup: the policies.
@@ -218,6 +218,6 @@ def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -
 
 
 def won(env: Env, returns: jax.Array, seat: jax.Array) -> jax.Array:
-    """Whether `seat` (i32[N]) has won (`Env.outcome`), bool[N], from the returns f32[N, P]."""
+    """Returns whether `seat` (i32[N]) has won (`Env.outcome`), bool[N], from the returns f32[N, P]."""
     chex.assert_rank(returns, 2)
     return jnp.take_along_axis(env.outcome(returns), seat[:, None], axis=1)[:, 0] > 0

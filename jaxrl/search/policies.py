@@ -52,7 +52,7 @@ class SearchParams(NamedTuple):
 
 
 def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
-    """A scripted bot, which takes no parameters.
+    """Returns a scripted bot, which takes no parameters.
 
     Args:
       bot: (state, key) -> action.
@@ -62,14 +62,14 @@ def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
 
 
 def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPolicy:
-    """The bot `names[index]`; its parameter is the index, i32[], so that one program serves all bots."""
+    """Returns the bot `names[index]`; its parameter is the index, i32[], so that one program serves all bots."""
     play, places = env.bot_switch(tuple(names)), np.array([list(env.bots).index(name) for name in names], np.int32)
     policy = act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
     return policy._replace(bot=lambda index: jnp.asarray(places)[index])
 
 
 def types_policy(env: Env, names: Sequence[str], draws: int = 16) -> PlayoutPolicy:
-    """One of the bots `names`, unknown which: its type is inferred from its actions. It takes no parameters."""
+    """Returns one of the bots `names`, unknown which: its type is inferred from its actions. It takes no parameters."""
     one, odds = switch_policy(env, names, draws), env.bot_odds(names)
 
     def act(params: PyTree, which: jax.Array, state: State, key: Key) -> tuple[jax.Array, jax.Array]:
@@ -85,12 +85,12 @@ def types_policy(env: Env, names: Sequence[str], draws: int = 16) -> PlayoutPoli
 
 
 def named_policy(env: Env, name: str, draws: int = 2) -> PlayoutPolicy:
-    """The bot `name`, which takes no parameters; its number serves games that play their bots themselves."""
+    """Returns the bot `name`, which takes no parameters; its number serves games that play their bots themselves."""
     return bot_policy(env.bots[name], draws)._replace(bot=lambda params: jnp.int32(list(env.bots).index(name)))
 
 
 def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPolicy:
-    """A policy from its `act` alone: likelihoods are estimated from `draws` actions."""
+    """Returns a policy from its `act` alone: likelihoods are estimated from `draws` actions."""
 
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
         keys, empty = jax.random.split(key, draws), memory(params, state, state.current_player, key)
@@ -101,7 +101,7 @@ def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPol
 
 
 def player_policy(player: Player, draws: int = 2) -> PlayoutPolicy:
-    """A player of matches, with its parameters.
+    """Returns a player of matches, with its parameters.
 
     Raises:
       UserError: it has an `observe`, which is not called in simulated games.
@@ -128,7 +128,7 @@ def network_policy(network: Network, *, greedy: bool = False) -> PlayoutPolicy:
 
 
 def network_guide(network: Network) -> Guide:
-    """The network's own policy and value."""
+    """Returns the network's own policy and value."""
     return lambda params, memory, state: network.evaluate(params, memory, state.observation, state.legal_action_mask)
 
 
@@ -146,7 +146,7 @@ def bot_guide(bot: Bot) -> Guide:
 
 
 def no_guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
-    """A uniform prior over the legal actions and a value of 0."""
+    """Returns a uniform prior over the legal actions and a value of 0."""
     del params
     mask = state.legal_action_mask
     return memory, distributions.mask_logits(jnp.zeros(mask.shape), mask), jnp.float32(0.0)

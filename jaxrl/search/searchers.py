@@ -19,7 +19,7 @@ BATCH = 8192  # simulated games side by side
 
 
 def reference_searcher(env: Env, worlds: int) -> Player:
-    """The searcher with this many worlds at each of its decisions.
+    """Returns the searcher with this many worlds at each of its decisions.
 
     Raises:
       UserError: the game cannot be searched.
@@ -37,7 +37,7 @@ def reference_searcher(env: Env, worlds: int) -> Player:
 
 
 def scripted_player(env: Env, name: str) -> Player:
-    """The bot of this name, or the searcher "searcher-N".
+    """Returns the bot of this name, or the searcher "searcher-N".
 
     Raises:
       UserError: there is no such bot, or the game cannot be searched.

@@ -60,7 +60,7 @@ def _in_chunks(
     shared: PyTree,
     lanes: PyTree,
 ) -> PyTree:
-    """The results for bool[N] needed lanes, `chunk` of them at a time."""
+    """Returns the results for bool[N] needed lanes, `chunk` of them at a time."""
     count = needed.shape[0]
     order = jnp.argsort(~needed, stable=True)  # those that need it first
     portions = (jnp.sum(needed) + chunk - 1) // chunk

@@ -90,7 +90,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def settings_of(args: argparse.Namespace) -> ServerSettings:
-    """The server's settings from the command line. Raises UserError: the host is not an address."""
+    """Returns the server's settings from the command line. Raises UserError: the host is not an address."""
     from jaxrl.serve.server import ServerSettings, in_address
 
     try:

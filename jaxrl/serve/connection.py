@@ -74,7 +74,7 @@ class Connection:
         await asyncio.wait_for(sending, SLOW)
 
     async def read(self) -> dict[str, Any] | None:
-        """The next message, a JSON object, or None if it is not one. Raises WebSocketDisconnect: the socket is
+        """Returns the next message, a JSON object, or None if it is not one. Raises WebSocketDisconnect: the socket is
         closed."""
         now = time.monotonic()
         self._tokens = min(BURST, self._tokens + self._rate * (now - self._checked))

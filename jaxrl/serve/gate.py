@@ -179,7 +179,7 @@ class GatedSocket(WebSocketsSansIOProtocol):
 
 
 def _origin(peer: Any) -> tuple[str, bool]:
-    """The address of a browser, of IPv6 its network, and whether it is this machine."""
+    """Returns the address of a browser, of IPv6 its network, and whether it is this machine."""
     try:
         address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
     except (ValueError, TypeError, IndexError):

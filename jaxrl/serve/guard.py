@@ -103,7 +103,7 @@ class Guard:
         return PlainTextResponse("open the address with the token that the server printed", 401)
 
     def _is_guest(self, scope: Scope, cookies: dict[str, str], table: str) -> bool:
-        """Whether a guest may have this: it belongs to the table of one of the cookies, or to every page."""
+        """Returns whether a guest may have this: it belongs to the table of one of the cookies, or to every page."""
         if scope["type"] == "http" and scope["method"] not in SAFE:
             return False
         if scope["path"].startswith(STATIC):
@@ -116,13 +116,13 @@ class Guard:
 
 
 def _name_of(host: str) -> str:
-    """The host name in "name:port", "name" or "[::1]:port"."""
+    """Returns the host name in "name:port", "name" or "[::1]:port"."""
     head, _, port = host.rpartition(":")
     return head if head and port.isdigit() else host
 
 
 def _is_foreign(scope: Scope, headers: Headers, host: str) -> bool:
-    """Whether another site made this request; a link from there to one of our pages does not count."""
+    """Returns whether another site made this request; a link from there to one of our pages does not count."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != host:
         return True

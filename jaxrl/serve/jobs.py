@@ -26,7 +26,7 @@ class CommandJob:
     """A command, its state and its output."""
 
     def __init__(self, number: int, words: Sequence[str], about: str):
-        """A waiting command; `about` is the run that it concerns."""
+        """Returns a waiting command; `about` is the run that it concerns."""
         self.number, self.words, self.about = number, list(words), about
         self.state = "waiting"  # running, done, failed, stopped
         self.begun = time.time()
@@ -34,7 +34,7 @@ class CommandJob:
         self.process: asyncio.subprocess.Process | None = None
 
     def told(self) -> dict[str, Any]:
-        """The state of the command as a mapping for JSON."""
+        """Returns the state of the command as a mapping for JSON."""
         named = {"number": self.number, "command": f"jaxrl {' '.join(self.words)}", "about": self.about}
         return named | {"state": self.state, "begun": self.begun, "output": "\n".join(self.output)}
 
@@ -64,7 +64,7 @@ class Jobs:
         return job
 
     def about(self, name: str) -> list[dict[str, Any]]:
-        """The commands that concern a run, newest first."""
+        """Returns the commands that concern a run, newest first."""
         return [job.told() for job in reversed(self._jobs.values()) if job.about == name]
 
     def stop(self, number: int) -> None:

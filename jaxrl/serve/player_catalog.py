@@ -88,7 +88,7 @@ class PlayerCatalog:
     # ---- games ------------------------------------------------------------------------------------------------------
 
     def context(self, game: str, options: Mapping[str, Any]) -> GameContext:
-        """The game with these options. Raises UserError: it is not offered, or has no such options."""
+        """Returns the game with these options. Raises UserError: it is not offered, or has no such options."""
         if game not in self.games:
             raise UserError(f"this server does not offer the game {game[:60]!r}.")
         known = offered_options(game)
@@ -110,7 +110,7 @@ class PlayerCatalog:
         return self._context(game, changed)
 
     def view(self, game: str, spec: str) -> dict[str, Any]:
-        """The options that change what a trained player observes or does. Raises UserError: it plays
+        """Returns the options that change what a trained player observes or does. Raises UserError: it plays
         another game."""
         named = parse(spec)
         if self._is_run(named):
@@ -134,7 +134,7 @@ class PlayerCatalog:
             return _kept(self._halls, key, lambda: make_context(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
-        """All games that are offered, for the page that opens tables."""
+        """Returns all games that are offered, for the page that opens tables."""
         found = []
         for game in self.games:
             with contextlib.suppress(UserError):  # what it needs is not installed
@@ -181,7 +181,7 @@ class PlayerCatalog:
         return [each for each in self.known() if self.fits(context, each)]
 
     def known(self) -> list[str]:
-        """All zoo policies, and the runs that have a checkpoint."""
+        """Returns all zoo policies, and the runs that have a checkpoint."""
         runs = [RUN + name for name in self.run_names()]
         return [ZOO + name for name in zoo.names()] + [run for run in runs if self.newest(run) >= 0]
 
@@ -191,7 +191,7 @@ class PlayerCatalog:
         return sorted(filter(str.isprintable, names))  # no page could name the others
 
     def agent(self, context: GameContext, spec: str) -> Agent:
-        """The player called "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
+        """Returns the player called "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
 
         Raises:
           UserError: there is no such player, or it plays another game.
@@ -210,7 +210,7 @@ class PlayerCatalog:
         return max(files.numbered(self._runs.expanduser() / named.name / "checkpoints"), default=-1)
 
     def search(self, context: GameContext) -> TimedSearch | None:
-        """The game's search, or None if it cannot be searched."""
+        """Returns the game's search, or None if it cannot be searched."""
         with contextlib.suppress(UserError):
             return self.agent(context, f"{SEARCH}{SECONDS[0]}").search
         return None
@@ -224,7 +224,7 @@ class PlayerCatalog:
         return next((each for each in zoo_names if self.fits(context, each)), BOT + strongest)
 
     def seats(self, context: GameContext) -> list[str]:
-        """The specifications of a table at once: a person, where people can play, and usual opponents."""
+        """Returns the specifications of a table at once: a person, where people can play, and usual opponents."""
         others = [self.usual(context)] * context.env.num_players
         return others if context.env.simultaneous else [PERSON, *others[1:]]
 
@@ -249,7 +249,7 @@ class PlayerCatalog:
         return Agent(player_name(spec), player)
 
     def _is_run(self, spec: PlayerSpec) -> bool:
-        """Whether a specification names a run of the server's folder."""
+        """Returns whether a specification names a run of the server's folder."""
         return spec.kind == RUN and spec.name in self.run_names()
 
     def _trained(self, spec: PlayerSpec) -> tuple[str, Config, Env, Player]:
@@ -263,7 +263,7 @@ class PlayerCatalog:
         return spec.text.removeprefix(RUN), found.config, found.env, found.players[0]
 
     def fits(self, context: GameContext, spec: str) -> bool:
-        """Whether a trained player can sit at this game's tables; without reading its parameters."""
+        """Returns whether a trained player can sit at this game's tables; without reading its parameters."""
         key = spec, f"{context.id} {context.config.env.options}"
         with self._lock:
             if key not in self._fits:
@@ -307,7 +307,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> bool:
-    """Whether a value is a number, or a word that names no file."""
+    """Returns whether a value is a number, or a word that names no file."""
     if isinstance(value, (list, tuple)):
         return len(value) <= LISTED and all(map(_plain, value))
     if isinstance(value, str):
@@ -316,7 +316,7 @@ def _plain(value: Any) -> bool:
 
 
 def _may_be_searched(env: Env) -> bool:
-    """Whether a search is likely to be possible; tracing would tell for sure but takes seconds."""
+    """Returns whether a search is likely to be possible; tracing would tell for sure but takes seconds."""
     knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
     return knows and not env.simultaneous and env.num_sides == env.num_players
 
@@ -374,7 +374,7 @@ def _seconds(text: str) -> float:
 
 
 def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:
-    """The stored value, made at its first use; a least-recently-used cache."""
+    """Returns the stored value, made at its first use; a least-recently-used cache."""
     store[key] = store.pop(key) if key in store else make()
     while len(store) > KEPT:
         del store[next(iter(store))]

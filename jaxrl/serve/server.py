@@ -123,7 +123,7 @@ class Server:
 
 
 def in_address(host: str) -> str:
-    """A host as it stands in the address of a page."""
+    """Returns a host as it stands in the address of a page."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -149,7 +149,7 @@ def page(module: str, title: str = "", *, look: bool = False, wide: bool = False
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object in a request's body. Raises UserError: it is too long, too slow, or not an object."""
+    """Returns the JSON object in a request's body. Raises UserError: it is too long, too slow, or not an object."""
     text = await bytes_of(request, LARGEST)
     if len(text) > LARGEST:
         raise UserError(f"a request may bring {LARGEST} bytes at most.")

@@ -30,7 +30,7 @@ class Checkpoints:
         self.saved_at = 0.0  # on the clock of the run, the newest checkpoint
 
     def due(self, before: int, update: int, every: int, clock: float) -> bool:
-        """Whether to save after `update` updates; all processes say the same."""
+        """Returns whether to save after `update` updates; all processes say the same."""
         return due(before, update, every) or bool(distributed.maximum(clock - self.saved_at > AT_RISK))
 
     def save(self, snapshot: Snapshot, clock: float) -> None:
@@ -45,7 +45,7 @@ class Checkpoints:
             write_json(self._run.best_file, record)
 
     def still_best(self, update: int, config_digest: str) -> bool:
-        """Whether there is a best state of the past of a training that goes on after `update` updates."""
+        """Returns whether there is a best state of the past of a training that goes on after `update` updates."""
 
         def found() -> bool:
             self._run.undo_best(update, config_digest)
@@ -54,7 +54,7 @@ class Checkpoints:
         return distributed.broadcast(found)
 
     def holds(self, update: int) -> bool:
-        """Whether the state after `update` updates is saved; none is being written."""
+        """Returns whether the state after `update` updates is saved; none is being written."""
         return update in distributed.broadcast(self.store.steps)
 
     def check(self) -> None:

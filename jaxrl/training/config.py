@@ -215,7 +215,7 @@ def _batch(config: Config) -> int:
 
 
 def _num_steps(config: Config, given: Set[str]) -> int:
-    """A quarter as many steps as games, unless the games are given; whole chunks."""
+    """Returns a quarter as many steps as games, unless the games are given; whole chunks."""
     batch, chunk = _batch(config), config.ppo.chunk(config.network)
     steps = batch / config.train.num_envs if "train.num_envs" in given else math.sqrt(batch / 4)
     return -(-_between(8, _power(steps), 64) // chunk) * chunk
@@ -263,7 +263,7 @@ def _updates(config: Config) -> int:
 
 
 def _power(number: float) -> int:
-    """The largest power of two that is no larger."""
+    """Returns the largest power of two that is no larger."""
     return 1 << max(0, int(math.log2(max(number, 1.0))))
 
 

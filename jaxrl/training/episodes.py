@@ -77,5 +77,5 @@ def finished(
 
 
 def over_lanes(each: EpisodeStats) -> EpisodeStats:
-    """The sum over a leading axis of lanes."""
+    """Returns the sum over a leading axis of lanes."""
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), each)

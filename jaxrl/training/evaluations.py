@@ -75,7 +75,7 @@ class Evaluations:
             self._beside.start(config, self.pending)
 
     def players(self, params: Any) -> list[Player]:
-        """The policy of each seed."""
+        """Returns the policy of each seed."""
         now = self._course.now
         return policies(now.player, self._run.name, params, now.config.run.seeds)
 
@@ -188,7 +188,7 @@ class Evaluations:
         return rows
 
     def is_final(self, params: Any) -> bool:
-        """Whether these parameters have been measured already."""
+        """Returns whether these parameters have been measured already."""
         digest = checkpoint.params_hash(params)
         records = distributed.broadcast(lambda: read_json_list(self._run.evaluation_file))
         return any(record.get("params_hash") == digest for record in records)

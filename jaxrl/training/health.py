@@ -49,7 +49,7 @@ def diverged(found: Metrics, params: Any) -> str:
 
 
 def learning_rates(config: Config) -> list[str]:
-    """The keys that hold the learning rates of an algorithm, of each of its roles if it has several."""
+    """Returns the keys that hold the learning rates of an algorithm, of each of its roles if it has several."""
     name = config.train.algorithm
     section = getattr(config, name, None)
     place = "algorithm" if section is None else name
@@ -92,11 +92,11 @@ def _meters(numbers: tuple[int, ...]) -> list[Callable[[], float]]:
 
 
 def due(before: int, after: int, every: int) -> bool:
-    """Whether a multiple of `every` lies in (before, after]."""
+    """Returns whether a multiple of `every` lies in (before, after]."""
     return after // every > before // every
 
 
 def first(counter: Counter | jax.Array) -> int:
-    """A counter of the first seed; updates and environment steps of all seeds are equal."""
+    """Returns a counter of the first seed; updates and environment steps of all seeds are equal."""
     words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
     return int(words)

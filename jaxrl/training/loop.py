@@ -192,7 +192,7 @@ class Training:
         return bool(self.over) and not self.evaluations.pending
 
     def _halted(self, stop: StopRequest) -> bool:
-        """Whether to stop here: a process got a signal, or the training is over.
+        """Returns whether to stop here: a process got a signal, or the training is over.
 
         Raises:
           Failed: a callback has failed, in process 0.
@@ -213,7 +213,7 @@ class Training:
         return bool(found)
 
     def _moved(self) -> bool:
-        """Whether the training has just moved to another stage of its curriculum."""
+        """Returns whether the training has just moved to another stage of its curriculum."""
         number, why = self.course.due(self.update, self.state.pool)
         if number == self.course.number or self.update % self.config.train.updates_per_call:
             return False
@@ -311,7 +311,7 @@ class Training:
     # ---- what is saved, and the end ----
 
     def snapshot(self) -> checkpoint.Snapshot:
-        """The whole training as it is, with the records of its parts."""
+        """Returns the whole training as it is, with the records of its parts."""
         window = self.reports.window
         past = HostRecord(
             clock=self.clock,
@@ -338,7 +338,7 @@ class Training:
         self.reports.callbacks.checkpoints(self.checkpoints.store)
 
     def players(self) -> list[Player]:
-        """The current policy of each seed."""
+        """Returns the current policy of each seed."""
         return self.evaluations.players(self.params)
 
     def final_evaluation(self) -> list[Row]:

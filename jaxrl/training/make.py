@@ -25,7 +25,7 @@ from jaxrl_envs.shared.fused.kernel import vmap_on
 
 
 def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
-    """The training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
+    """Returns the training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
 
     Args:
       config: of the training.

@@ -25,7 +25,7 @@ class Plan:
 
 
 def make_plan(config: Config) -> Plan:
-    """The plan of a configuration.
+    """Returns the plan of a configuration.
 
     Raises:
       UserError: there is no such game, or the configuration asks for something it does not have.

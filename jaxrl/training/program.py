@@ -72,7 +72,7 @@ class Program(abc.ABC):
 
     @abc.abstractmethod
     def init(self, seed: int) -> TrainState:
-        """The state before the first update."""
+        """Returns the state before the first update."""
 
     @abc.abstractmethod
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
@@ -105,7 +105,7 @@ class Program(abc.ABC):
         """Shapes, dtypes and shardings of `saved` states without computing one; a checkpoint restores to them."""
 
     def saved(self, state: TrainState) -> TrainState:
-        """The part of a state that checkpoints hold."""
+        """Returns the part of a state that checkpoints hold."""
         return state
 
     def restored(self, state: TrainState) -> TrainState:
@@ -137,7 +137,7 @@ class Program(abc.ABC):
         return jax.tree.map(lambda leaf: leaf.sharding, self.abstract_state)
 
     def with_hyper(self, state: TrainState) -> TrainState:
-        """The state with the hyper-parameters of the configuration: it may have been changed on purpose."""
+        """Returns the state with the hyper-parameters of the configuration: it may have been changed on purpose."""
         template = state.learner.hyper
         hyper = jax.tree.map(
             lambda value, leaf: distributed.place(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),

@@ -40,7 +40,7 @@ class HostRecord:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> HostRecord:
-        """The records in a checkpoint.
+        """Returns the records in a checkpoint.
 
         Raises:
           UserError: there is more in it than this version knows.
@@ -55,7 +55,7 @@ class HostRecord:
             raise unknown(snapshot.step, error) from None
 
     def tree(self) -> dict[str, Any]:
-        """The mapping for a checkpoint."""
+        """Returns the mapping for a checkpoint."""
         return {
             **dataclasses.asdict(self.clock),
             **dataclasses.asdict(self.evaluations),
@@ -66,7 +66,7 @@ class HostRecord:
 
 
 def unknown(update: int, error: TypeError) -> UserError:
-    """The sentence for a record with keys of another version."""
+    """Returns the sentence for a record with keys of another version."""
     return UserError(
         f"the record of checkpoint {update} holds what this jaxrl does not know ({error}): use the version that has "
         "written it."

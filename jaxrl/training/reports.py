@@ -59,7 +59,7 @@ class Reports:
             self.callbacks.metrics(when.steps, row)
 
     def row(self, found: Metrics, when: EvaluationPoint, steps: int, seconds: float, updates: int) -> dict[str, float]:
-        """The metrics of `updates` updates of `steps` environment steps each, up to some moment, as a row."""
+        """Returns the metrics of `updates` updates of `steps` environment steps each, up to some moment, as a row."""
         return row_of(found, steps * updates * self._seeds, seconds) | {
             "train/updates": updates,
             "time/iterations": when.update,

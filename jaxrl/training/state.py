@@ -113,7 +113,7 @@ def update_keys(key: jax.Array, update: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def deal_key(key: jax.Array) -> jax.Array:
-    """The fast key of the seats of games on the host, the same in all updates."""
+    """Returns the fast key of the seats of games on the host, the same in all updates."""
     return prng.from_key(jax.random.fold_in(key, jnp.uint32(DEALS)))
 
 

@@ -177,7 +177,7 @@ def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
 
 
 def _seconds(programs: Sequence[Callable[..., Any]], arguments: tuple[Any, ...]) -> list[float]:
-    """The minimum time of several interleaved calls of each program, in seconds, to reduce noise from other
+    """Returns the minimum time of several interleaved calls of each program, in seconds, to reduce noise from other
     processes."""
     times: list[list[float]] = [[] for _ in programs]
     for _ in range(1 + REPEATS):

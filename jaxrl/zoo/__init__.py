@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 def policy_file(name: str) -> Path:
-    """The policy file called `name`.
+    """Returns the policy file called `name`.
 
     Raises:
       UserError: no policy has this name; the message suggests the nearest one.
@@ -36,7 +36,7 @@ def policy_file(name: str) -> Path:
 
 
 def card_file(name: str) -> Path:
-    """The card of the policy called `name`. Errors as of `policy_file`."""
+    """Returns the card of the policy called `name`. Errors as of `policy_file`."""
     return policy_file(name).with_suffix(".md")
 
 

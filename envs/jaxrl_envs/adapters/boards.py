@@ -12,7 +12,7 @@ COLOURS = {r"\bX\b": "bold blue", r"\bO\b": "bold red"}
 
 
 def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -> str:
-    """The board as `seat` sees it: its own planes come first in `observation` [rows, columns, planes].
+    """Returns the board as `seat` sees it: its own planes come first in `observation` [rows, columns, planes].
 
     Args:
       name: of the game.
@@ -43,7 +43,7 @@ def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -
 
 
 def place_name(name: str, action: int, size: int) -> str:
-    """The name of an action: a square of the board, "pass" or "swap"; its number in games without stones."""
+    """Returns the name of an action: a square of the board, "pass" or "swap"; its number in games without stones."""
     if name not in STONES:
         return str(action)
     if name == "connect_four":
@@ -54,7 +54,7 @@ def place_name(name: str, action: int, size: int) -> str:
 
 
 def column_name(name: str, column: int) -> str:
-    """A column: a letter, or in Connect Four its number, which is that of the action."""
+    """Returns a column: a letter, or in Connect Four its number, which is that of the action."""
     return str(column) if name == "connect_four" else COLUMNS[column]
 
 

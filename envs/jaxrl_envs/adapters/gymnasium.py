@@ -45,14 +45,14 @@ class SeatEnv(_Base):
         self._mask = np.ones(env.num_actions, bool)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
-        """A new game at the learner's first decision; info holds ``action_mask`` (bool[A]) and ``seat``."""
+        """Returns a new game at the learner's first decision; info holds ``action_mask`` (bool[A]) and ``seat``."""
         super().reset(seed=seed)
         self._lane = self._begin(self._key())
         observation, _, _, _, info = self._result()
         return observation, info
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
-        """The learner's action; the reward is everything its seat earned until its next decision or the end."""
+        """Returns the learner's action; the reward is everything its seat earned until its next decision or the end."""
         assert self._lane is not None, "call reset first"
         self._lane = self._act(self._lane, np.int32(action), self._key())
         return self._result()
@@ -62,7 +62,7 @@ class SeatEnv(_Base):
         return self._mask
 
     def render(self) -> str:
-        """The table as text, as the learner's seat sees it."""
+        """Returns the table as text, as the learner's seat sees it."""
         assert self._lane is not None, "call reset first"
         return self.game.env.render(self._lane.state, int(self._lane.seat))
 
@@ -107,7 +107,7 @@ class BatchedGames:
         return jax.tree.map(np.asarray, batch)
 
     def step(self, actions: np.ndarray) -> VectorStep:
-        """One decision in every game.
+        """Returns one decision in every game.
 
         Args:
           actions: integers [N], or [N, P] in a simultaneous game.

@@ -38,7 +38,7 @@ class GymnaxEnv(Env):
     may_truncate = True
 
     def __init__(self, name: str, *, max_steps: int = 0):
-        """The environment that gymnax calls `name`."""
+        """Returns the environment that gymnax calls `name`."""
         gymnax = require("gymnax", f"the game 'gymnax:{name}'", "jaxrl[games]")
         if name not in gymnax.registered_envs:
             raise UserError(f"gymnax has no environment {name!r}: {nearest(name, gymnax.registered_envs)}")

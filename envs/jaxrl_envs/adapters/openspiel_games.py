@@ -51,7 +51,7 @@ class OpenSpielEnv(HostEnv):
     version = "1"
 
     def __init__(self, name: str, *, tensor: Tensor = "auto", max_steps: int | None = None):
-        """The game that OpenSpiel loads by `name`, such as ``kuhn_poker(players=3)``."""
+        """Returns the game that OpenSpiel loads by `name`, such as ``kuhn_poker(players=3)``."""
         id = f"openspiel:{name}"
         library = require("pyspiel", f"the game {id!r}", "jaxrl[openspiel]")
         known, base = library.registered_names(), name.partition("(")[0]
@@ -68,7 +68,7 @@ class OpenSpielGame(HostGame):
     """A game object of pyspiel as a host game."""
 
     def __init__(self, game: Any, id: str, version: str, *, tensor: Tensor = "auto", max_steps: int | None = None):
-        """The game `game`.
+        """Returns the game `game`.
 
         Args:
           game: of ``pyspiel.load_game``.
@@ -111,7 +111,7 @@ class OpenSpielGame(HostGame):
         )
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        """The position in OpenSpiel's words."""
+        """Returns the position in OpenSpiel's words."""
         position = self._position(state)
         if seat is None or self.perfect_information:
             return str(position)
@@ -126,7 +126,7 @@ class OpenSpielGame(HostGame):
         return self._names.get(action, str(action))
 
     def event(self, before: np.ndarray, action: Any, after: np.ndarray, seat: int | None = None) -> str:
-        """The action in OpenSpiel's words, for other seats only in games of perfect information."""
+        """Returns the action in OpenSpiel's words, for other seats only in games of perfect information."""
         position = self._position(before)
         asked = position.current_player()
         if seat not in (None, asked) and not self.perfect_information:
@@ -227,7 +227,7 @@ class _Game(ReplayedGame, PythonGame):
 
 
 def _tensor(kind: Any, wanted: Tensor, id: str) -> str:
-    """The name of the tensor that is observed, as OpenSpiel calls its methods."""
+    """Returns the name of the tensor that is observed, as OpenSpiel calls its methods."""
     offered = {
         "information_state": kind.provides_information_state_tensor,
         "observation": kind.provides_observation_tensor,

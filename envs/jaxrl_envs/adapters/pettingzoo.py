@@ -31,7 +31,7 @@ class _Seats:
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(self, env: Env):
-        """The game `env`; the seed of `reset` decides its deals."""
+        """Returns the game `env`; the seed of `reset` decides its deals."""
         self.game, self.render_mode = env, "ansi"
         self.metadata = self.metadata | {"name": f"{env.id}_v0", "is_parallelizable": env.simultaneous}
         self.possible_agents = [f"seat_{seat}" for seat in range(env.num_players)]
@@ -50,7 +50,7 @@ class _Seats:
         return self.action_spaces[agent]
 
     def render(self) -> str:
-        """The whole table as text, with what is hidden from the seats."""
+        """Returns the whole table as text, with what is hidden from the seats."""
         return self.game.render(self._running)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class SeatsAEC(_Seats, _AEC):
     """A turn-based game as a PettingZoo AEC environment."""
 
     def __init__(self, env: Env):
-        """The game `env`.
+        """Returns the game `env`.
 
         Raises:
           UserError: the game asks all seats at once.
@@ -127,7 +127,7 @@ class SeatsParallel(_Seats, _Parallel):
     """A simultaneous game as a PettingZoo parallel environment."""
 
     def __init__(self, env: Env):
-        """The game `env`.
+        """Returns the game `env`.
 
         Raises:
           UserError: the game asks one seat at a time.
@@ -137,7 +137,7 @@ class SeatsParallel(_Seats, _Parallel):
         super().__init__(env)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
-        """A new game: observations and infos by agent. A seed begins a sequence of deals, None continues it."""
+        """Returns a new game: observations and infos by agent. A seed begins a sequence of deals, None continues it."""
         self._deal(seed)
         return self._all(), {agent: {} for agent in self.agents}
 
@@ -158,7 +158,7 @@ class SeatsParallel(_Seats, _Parallel):
 
 
 def _space(env: Env) -> Any:
-    """The observation space of one seat."""
+    """Returns the observation space of one seat."""
     spaces = gymnasium.spaces
     seen = spaces.Box(-np.inf, np.inf, (env.num_features,), np.float32)
     return spaces.Dict({"observation": seen, "action_mask": spaces.Box(0, 1, (env.num_actions,), np.int8)})

@@ -31,7 +31,7 @@ class PgxEnv(Env):
     colours = boards.COLOURS
 
     def __init__(self, name: str):
-        """The game that Pgx calls `name`."""
+        """Returns the game that Pgx calls `name`."""
         pgx = require("pgx", f"the game 'pgx:{name}'", "jaxrl[games]")
         known = pgx.available_envs()
         if name not in known:
@@ -51,7 +51,7 @@ class PgxEnv(Env):
         return stepped.replace(observation=state.observation)
 
     def observe(self, state: State, seat: jax.Array) -> PyTree:
-        """The array of the Pgx game, seen by `seat`."""
+        """Returns the array of the Pgx game, seen by `seat`."""
         return self.game._observe(self._inner(state), seat)  # `observe(state, player)` is deprecated in Pgx
 
     def render(self, state: State, seat: int | None = None) -> str:

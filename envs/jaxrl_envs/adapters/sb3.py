@@ -103,7 +103,7 @@ class SeatVecEnv(_Base):
         """Nothing to release."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The attribute, once for every game."""
+        """Returns the attribute, once for every game."""
         return [getattr(self, attr_name)] * len(self._places(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:

@@ -58,7 +58,7 @@ class SeatGame:
         self.bots = [env.bots[name] for name in opponents]
 
     def begin(self, key: Key) -> Lane:
-        """A new game, played on to the learner's first decision."""
+        """Returns a new game, played on to the learner's first decision."""
         deal_key, seats_key, play_key = jax.random.split(key, 3)
         return self.restart(self._seated(self.env.init(deal_key), seats_key), play_key)
 
@@ -82,7 +82,7 @@ class SeatGame:
         return self._loop(lambda lane: self._over(lane) | ~self._asked(lane), one, lane, key)
 
     def view(self, lane: Lane) -> View:
-        """The learner's side of a lane."""
+        """Returns the learner's side of a lane."""
         state = lane.state
         mask = state.legal_action_mask[lane.seat] if self.env.simultaneous else state.legal_action_mask
         observation = self.env.features(self.env.observe(state, lane.seat))

@@ -22,7 +22,7 @@ _OTHERS = {DECLINE: "decline", REROLL: "re-roll", STEEL: "steel nerves", SMOKE: 
 
 
 def action_name(action: int) -> str:
-    """An action in words: "move forward-north, full", "shoot at unit 3"; units are numbered from 1.
+    """Returns an action in words: "move forward-north, full", "shoot at unit 3"; units are numbered from 1.
 
     Args:
       action: 0..68. "decline" is to stay, hold fire, keep a roll or let something pass, whatever is asked.

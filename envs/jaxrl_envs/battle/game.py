@@ -55,7 +55,7 @@ class BattleGame(HostGame):
         cp_start: int = 0,
         reward_vp: float = 0.0,
     ):
-        """A kind of battle; nothing is asymmetric between the sides but what rosters and roll-offs decide.
+        """Returns a kind of battle; nothing is asymmetric between the sides but what rosters and roll-offs decide.
 
         Args:
           maps: shipped names (standard, centre, walled, small), "file.yaml:name", or drawn ones by number: random:7,
@@ -115,12 +115,12 @@ class BattleGame(HostGame):
         return events.describe(self.position(before), action, self.position(after), seat)
 
     def position(self, state: np.ndarray) -> BattlePosition:
-        """A saved state u8[S] as plain Python."""
+        """Returns a saved state u8[S] as plain Python."""
         return look(Battle(self.rules, saved=np.asarray(state)))
 
 
 def _pairs(names: Sequence[str], pairings: str) -> tuple[tuple[Roster, Roster], ...]:
-    """The rosters of side 0 and side 1 of every kind of battle."""
+    """Returns the rosters of side 0 and side 1 of every kind of battle."""
     if not names:
         raise UserError("battle: rosters must name at least one roster, e.g. [line].")
     rosters = [load_roster(name) for name in random_setups.expanded(names)]

@@ -44,12 +44,12 @@ KEYS = {field.name for field in dataclasses.fields(MapFile)}
 
 
 def shipped() -> list[str]:
-    """The names of the maps that come with the game."""
+    """Returns the names of the maps that come with the game."""
     return sorted(read(FILE))
 
 
 def load_map(source: str | Path | dict[str, Any]) -> BattleMap:
-    """A map by its shipped name, from a user's file, or from a mapping.
+    """Returns a map by its shipped name, from a user's file, or from a mapping.
 
     Args:
       source: a shipped name ("standard"); "file.yaml:name" for one of the maps of a file, "file.yaml" for a file
@@ -95,7 +95,7 @@ def _from_file(path: str, name: str) -> BattleMap:
 
 
 def map_from_tree(tree: Any, source: str = "map", *, name: str = "map") -> BattleMap:
-    """A map from what a YAML or JSON file holds.
+    """Returns a map from what a YAML or JSON file holds.
 
     Raises:
       UserError: a key is unknown, a value is out of its range, or terrain overlaps; `source` begins the message.
@@ -110,7 +110,7 @@ def map_from_tree(tree: Any, source: str = "map", *, name: str = "map") -> Battl
 
 
 def cells(rectangles: tuple[Rectangle, ...]) -> set[tuple[int, int]]:
-    """The cells that some inclusive rectangles cover."""
+    """Returns the cells that some inclusive rectangles cover."""
     return {(r, c) for r0, c0, r1, c1 in rectangles for r in range(r0, r1 + 1) for c in range(c0, c1 + 1)}
 
 
@@ -135,6 +135,6 @@ def _objectives(written: MapFile, source: str) -> tuple[tuple[float, float, int]
 
 
 def _half(value: Any, size: int) -> bool:
-    """Whether a value is a multiple of 0.5 on a board of this size."""
+    """Returns whether a value is a multiple of 0.5 on a board of this size."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0 <= value <= size - 1 and 2 * value == int(2 * value)

@@ -37,7 +37,7 @@ class ObservationParts(NamedTuple):
 
 
 def read_parts(observation: jax.Array) -> ObservationParts:
-    """The parts of an observation f32[1051]."""
+    """Returns the parts of an observation f32[1051]."""
     chex.assert_shape(observation, (1051,))
     observation = observation.astype(jnp.float32)
     units = observation[: UNITS * UNIT_FEATURES].reshape(UNITS, UNIT_FEATURES)

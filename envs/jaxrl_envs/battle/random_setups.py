@@ -27,7 +27,7 @@ class Draws:
         self._text, self._count = text, 0
 
     def between(self, low: int, high: int) -> int:
-        """A number from `low` to `high`."""
+        """Returns a number from `low` to `high`."""
         self._count += 1
         word = hashlib.sha256(f"{self._text} {self._count}".encode()).digest()[:8]
         return low + int.from_bytes(word, "big") % (high - low + 1)
@@ -44,7 +44,7 @@ def matched(items: Sequence[Item]) -> list[tuple[Item, Item]]:
 
 
 def expanded(names: Sequence[str]) -> list[str]:
-    """The names with ranges written out: "random:3-5" is random:3, random:4 and random:5.
+    """Returns the names with ranges written out: "random:3-5" is random:3, random:4 and random:5.
 
     Raises:
       UserError: a range is malformed or too long.
@@ -92,7 +92,7 @@ def _strength(weapon: dict[str, Any]) -> float:
 
 
 def _mean(dice: int | str) -> float:
-    """The mean of a number, or of dice such as 2D6+1."""
+    """Returns the mean of a number, or of dice such as 2D6+1."""
     count, _, rest = str(dice).partition("D")
     if not rest:
         return float(dice)
@@ -101,7 +101,7 @@ def _mean(dice: int | str) -> float:
 
 
 def draw_map(name: str) -> dict[str, Any]:
-    """A board as a file would hold it, alike for both sides: left and right are mirror images."""
+    """Returns a board as a file would hold it, alike for both sides: left and right are mirror images."""
     draws = Draws(f"map {name}")
     rows, cols = 2 * draws.between(16, 22), 2 * draws.between(26, 30)
     middle, taken = cols // 2, set[int]()

@@ -90,12 +90,12 @@ class Roster:
 
 
 def shipped() -> list[str]:
-    """The names of the rosters that come with the game."""
+    """Returns the names of the rosters that come with the game."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def load_roster(name: str | Path) -> Roster:
-    """The shipped roster of that name, the one in a user's YAML or JSON file, or "random:7" (`drawn`).
+    """Returns the shipped roster of that name, the one in a user's YAML or JSON file, or "random:7" (`drawn`).
 
     Raises:
       UserError: there is no such roster, or something in the file is wrong; the message names file, unit and key.
@@ -115,14 +115,14 @@ def load_roster(name: str | Path) -> Roster:
 
 
 def _drawn(name: str) -> dict[str, Any]:
-    """A roster of units like those of the rosters in `POOL`, worth about as much as these are on average."""
+    """Returns a roster of units like those of the rosters in `POOL`, worth about as much as these are on average."""
     pool = _pool()
     return random_setups.draw_roster(name, pool, sum(map(random_setups.points, pool)) / len(POOL))
 
 
 @functools.cache  # hundreds of rosters are drawn from it
 def _pool() -> list[dict[str, Any]]:
-    """The units of the rosters in `POOL`, as their files hold them."""
+    """Returns the units of the rosters in `POOL`, as their files hold them."""
     return [unit for each in POOL for unit in read(FOLDER / f"{each}.yaml")["units"]]
 
 
@@ -130,7 +130,7 @@ def _pool() -> list[dict[str, Any]]:
 
 
 def _dice(high: int) -> Any:
-    """A required key that is a number of attacks or of damage."""
+    """Returns a required key that is a number of attacks or of damage."""
 
     def parse(value: Any) -> Dice | None:
         if type(value) is int and 1 <= value <= high:
@@ -178,7 +178,7 @@ class MeleeFile:
     abilities: AbilitiesFile = option(AbilitiesFile())
 
     def weapon(self, range: int = 0) -> Weapon:
-        """The engine's form of it."""
+        """Returns the engine's form of it."""
         return Weapon(self.name, range, self.A, self.skill, self.S, -self.AP, self.D, **vars(self.abilities))
 
 
@@ -213,7 +213,7 @@ class UnitFile:
     melee: MeleeFile | None = option(None, words=WEAPON)
 
     def unit(self) -> UnitType:
-        """The engine's form of it."""
+        """Returns the engine's form of it."""
         fields: dict[str, Any] = dict(vars(self))
         del fields["keywords"], fields["ranged"], fields["melee"]
         fields |= {keyword: keyword in self.keywords for keyword in KEYWORDS}
@@ -233,7 +233,7 @@ class RosterFile:
 
 
 def roster_from_tree(tree: Any, source: str = "roster") -> Roster:
-    """A roster from what a YAML or JSON file holds.
+    """Returns a roster from what a YAML or JSON file holds.
 
     Raises:
       UserError: a key is unknown or missing, or a value is out of its range; `source` begins the message.

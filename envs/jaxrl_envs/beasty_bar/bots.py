@@ -95,7 +95,7 @@ def weights_of(name: str) -> np.ndarray:
 
 
 def make_bots() -> Mapping[str, Bot]:
-    """The ten opponents by name."""
+    """Returns the ten opponents by name."""
 
     def single(name: str) -> Bot:
         switch = make_switch([name])
@@ -176,7 +176,7 @@ def best_word(actions: jax.Array, score: jax.Array, legal: jax.Array) -> jax.Arr
 
 
 def _pick(word: jax.Array, key: Key) -> jax.Array:
-    """A uniformly random set bit, i32[]."""
+    """Returns a uniformly random set bit, i32[]."""
     count = lax.population_count(word).astype(jnp.int32)
     return nth_set_bit([word], scale(jax.random.bits(key), count))
 
@@ -252,7 +252,7 @@ class _Change:
 
 
 def mine_first(table: Zones, me: jax.Array) -> Zones:
-    """The table with the seats exchanged if `me` is seat 1, so that I am always seat 0."""
+    """Returns the table with the seats exchanged if `me` is seat 1, so that I am always seat 0."""
 
     def swap(cards: jax.Array) -> jax.Array:
         turned = (cards >> c.SPECIES) | (cards & jnp.uint32(c.ALL_SPECIES)) << c.SPECIES

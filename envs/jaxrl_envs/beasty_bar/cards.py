@@ -31,12 +31,12 @@ _FOUR = sum(1 << i for i, points in enumerate(POINTS) if points == 4)
 
 
 def card_name(code: int) -> str:
-    """The species of a card code in words."""
+    """Returns the species of a card code in words."""
     return NAMES[code % SPECIES]
 
 
 def tokens_of(*strengths: int) -> int:
-    """The tokens of both seats with these strengths, as bits of one word: `(word >> token) & 1` is a test."""
+    """Returns the tokens of both seats with these strengths, as bits of one word: `(word >> token) & 1` is a test."""
     return sum(1 << (s + SPECIES * seat) for s in strengths for seat in range(2))
 
 
@@ -60,12 +60,12 @@ def token_points(token: jax.Array) -> jax.Array:
 
 
 def of_seat(cards: jax.Array, seat: jax.Array) -> jax.Array:
-    """The species of `seat` in a set of cards, u32[]."""
+    """Returns the species of `seat` in a set of cards, u32[]."""
     return (cards >> (SPECIES * seat).astype(jnp.uint32)) & jnp.uint32(ALL_SPECIES)
 
 
 def to_seat(species: jax.Array, seat: jax.Array) -> jax.Array:
-    """A set of species as cards of `seat`, u32[]."""
+    """Returns a set of species as cards of `seat`, u32[]."""
     return species << (SPECIES * seat).astype(jnp.uint32)
 
 
@@ -89,7 +89,7 @@ def cards_in(queue: jax.Array, places: int = PLACES) -> jax.Array:
 
 
 def swap_owners(queue: jax.Array) -> jax.Array:
-    """The queue with the two seats exchanged."""
+    """Returns the queue with the two seats exchanged."""
     swapped = jnp.uint32(0)
     for place in range(PLACES):
         token = field(queue, place)

@@ -31,7 +31,7 @@ class Pile:
 
     @classmethod
     def full(cls) -> Pile:
-        """All twelve cards undealt."""
+        """Returns all twelve cards undealt."""
         return cls(left=jnp.uint32(c.ALL_SPECIES), hand=jnp.uint32(0), deck=jnp.uint32(0))
 
     @property
@@ -75,7 +75,7 @@ def deal_all(pile: Pile, number: jax.Array | int, hand_size: jax.Array | int, ke
 
 
 def given(strengths: jax.Array) -> Pile:
-    """A dealt pile from an order of twelve strengths (integers [12]): the hand, then the deck from the top."""
+    """Returns a dealt pile from an order of twelve strengths (integers [12]): the hand, then the deck from the top."""
     index = jnp.asarray(strengths).astype(jnp.uint32) - 1
     hand, deck = jnp.uint32(0), jnp.uint32(0)
     for i in range(c.HAND_SIZE):
@@ -86,7 +86,7 @@ def given(strengths: jax.Array) -> Pile:
 
 
 def spare_pile(bits: jax.Array) -> Pile:
-    """One of `SPARE` dealt piles, chosen by `bits` (u32[]).
+    """Returns one of `SPARE` dealt piles, chosen by `bits` (u32[]).
 
     For games that follow one cut short by an illegal action, whose next deal is not complete: to deal the rest of it
     takes a loop whose end depends on data, and a GPU waits for the host in each of its rounds.

@@ -201,7 +201,7 @@ class BeastyBar(Env):
     # ---- given deals --------------------------------------------------------------------------------------------
 
     def init_from_decks(self, decks: jax.Array, start: jax.Array) -> BeastyBarState:
-        """A game from given card orders.
+        """Returns a game from given card orders.
 
         Args:
           decks: integers [2, 12], strengths: the first four are the seat's hand, the rest its deck from the top.
@@ -217,7 +217,7 @@ class BeastyBar(Env):
         return self._deal(piles, drawn if self.start < 0 else jnp.int32(self.start))
 
     def _deal(self, piles: tuple[Pile, ...], start: jax.Array) -> BeastyBarState:
-        """A new game; `observation` still has to be filled in."""
+        """Returns a new game; `observation` still has to be filled in."""
         nothing = jnp.uint32(0)
         game = BeastyBarGame(
             table=Zones(queue=nothing, bar=nothing, out=nothing),

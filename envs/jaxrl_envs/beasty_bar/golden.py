@@ -140,7 +140,7 @@ def _compare_choice(record: Record, legal: list[int], scores: list[float], best:
 
 
 def _position(record: Record) -> BeastyBarGame:
-    """The position of a recorded decision, leaves NumPy scalars."""
+    """Returns the position of a recorded decision, leaves NumPy scalars."""
     hands = [sum(1 << strength - 1 for strength in hand) for hand in record["hand"]]
     bar, out, held = (first | second << c.SPECIES for first, second in (record["bar"], record["out"], hands))
     queue = sum(code + 1 << c.FIELD * place for place, code in enumerate(record["queue"]))
@@ -175,7 +175,7 @@ def _score() -> Callable:
 
 
 def _ids(word: int) -> list[int]:
-    """The action ids of a word, ascending."""
+    """Returns the action ids of a word, ascending."""
     return [action for action in ID if int(word) >> action & 1]
 
 

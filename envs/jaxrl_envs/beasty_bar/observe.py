@@ -39,7 +39,7 @@ def pack(game: BeastyBarGame, seat: jax.Array) -> jax.Array:
 
 
 def features(observation: jax.Array) -> jax.Array:
-    """The compact observation f32[150]."""
+    """Returns the compact observation f32[150]."""
     chex.assert_shape(observation, (WORDS,))
     words = [observation[i] for i in range(WORDS)]
     sets = _sets(words)
@@ -50,7 +50,7 @@ def features(observation: jax.Array) -> jax.Array:
 
 
 def view(observation: jax.Array) -> tuple[Zones, jax.Array, jax.Array]:
-    """The table with the observer as seat 0, its hand u32[] (species) and the ply i32[]."""
+    """Returns the table with the observer as seat 0, its hand u32[] (species) and the ply i32[]."""
     words = [observation[i] for i in range(WORDS)]
     hand, _, _, own_bar, other_bar, own_out, other_out = _sets(words)
     table = Zones(queue=words[4], bar=_pair(own_bar, other_bar), out=_pair(own_out, other_out))

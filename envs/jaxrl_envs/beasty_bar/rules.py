@@ -62,7 +62,7 @@ class Play(NamedTuple):
 
 
 def legal_word(table: Zones, hand: jax.Array) -> jax.Array:
-    """The legal actions as one word, u32[], bit = action id.
+    """Returns the legal actions as one word, u32[], bit = action id.
 
     Args:
       table: the position.
@@ -87,7 +87,7 @@ def legal_word(table: Zones, hand: jax.Array) -> jax.Array:
 
 
 def decode(queue: jax.Array, action: jax.Array) -> Play:
-    """An action id (i32[], legal) taken apart."""
+    """Returns an action id (i32[], legal) taken apart."""
     n = length(queue)
     is_kangaroo = (action >= FIRST_KANGAROO) & (action < FIRST_PARROT)
     is_parrot = (action >= FIRST_PARROT) & (action < FIRST_CHAMELEON)
@@ -115,7 +115,7 @@ def decode(queue: jax.Array, action: jax.Array) -> Play:
 
 
 def play_turn(table: Zones, seat: jax.Array, play: Play) -> Zones:
-    """The table after one complete turn (without the draw) of `seat`, i32[]."""
+    """Returns the table after one complete turn (without the draw) of `seat`, i32[]."""
     card = play.strength + c.SPECIES * seat  # token
     before = c.cards_in(table.queue, PLACES - 1) | (jnp.uint32(1) << (card - 1).astype(jnp.uint32))
     others, queue = _own_action(table.queue, card, play)
@@ -169,7 +169,7 @@ def _own_action(queue: jax.Array, card: jax.Array, play: Play) -> tuple[jax.Arra
 
 
 def _arranged(queue: jax.Array, thrown: list[jax.Array], keys: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """The cards that are not thrown out in ascending order of their keys, and their number i32[]."""
+    """Returns the cards that are not thrown out in ascending order of their keys, and their number i32[]."""
     ranks = [jnp.int32(0)] * len(keys)
     for i in range(len(keys)):
         for j in range(i):
@@ -221,7 +221,7 @@ def _place_ahead(queue: jax.Array, offset: jax.Array, strength: jax.Array) -> ja
 
 
 def _offset_of(queue: jax.Array, token: jax.Array) -> jax.Array:
-    """The bit offset of a card in the queue, i32[]; meaningless if it is not there.
+    """Returns the bit offset of a card in the queue, i32[]; meaningless if it is not there.
 
     The field that equals the token becomes 0, and the classic borrow trick finds the lowest zero field.
     """
@@ -286,12 +286,12 @@ def _below(offset: jax.Array) -> jax.Array:
 
 
 def _fields(offset: jax.Array) -> jax.Array:
-    """A bit offset as a number of fields, without a division (offset <= 25)."""
+    """Returns a bit offset as a number of fields, without a division (offset <= 25)."""
     return (offset * 13) >> 6
 
 
 def _insert(queue: jax.Array, offset: jax.Array, token: jax.Array) -> jax.Array:
-    """The queue with a card at a bit offset, the cards behind it moved back."""
+    """Returns the queue with a card at a bit offset, the cards behind it moved back."""
     card = token.astype(jnp.uint32) << offset.astype(jnp.uint32)
     return (queue & _below(offset)) | card | (queue & ~_below(offset)) << FIELD
 

@@ -81,7 +81,7 @@ def _near(arena: Arena, tick_skip: int) -> jax.Array:
 
 
 def _everywhere(arena: Arena):
-    """The ball's position, which has no axis of cars."""
+    """Returns the ball's position, which has no axis of cars."""
     return jax.tree.map(lambda leaf: leaf[..., None], arena.ball.position)
 
 
@@ -98,7 +98,7 @@ def nearest(controls: jax.Array, legal: jax.Array) -> jax.Array:
 
 
 def name(action: int) -> str:
-    """The name of an action, in a few words."""
+    """Returns the name of an action, in a few words."""
     throttle, steer, pitch, yaw, roll, jump, boost, handbrake = TABLE[action].astype(int)
     words = [
         ("back", "", "throttle")[throttle + 1] if not boost else "",

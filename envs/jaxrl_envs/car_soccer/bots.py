@@ -298,12 +298,12 @@ def _controls(*, throttle, steer, pitch=None, jump=None, boost=None) -> jax.Arra
 
 
 def _boosting(controls: jax.Array, when: jax.Array) -> jax.Array:
-    """The controls, with boost where said so and the car drives nearly straight."""
+    """Returns the controls, with boost where said so and the car drives nearly straight."""
     return controls.at[:, BOOST].set((when & (jnp.abs(controls[:, 1]) < 0.9)).astype(jnp.float32))
 
 
 def _recovered(cars: Cars, controls: jax.Array) -> jax.Array:
-    """The controls, with a fresh press of jump for cars that lie on their roof or side."""
+    """Returns the controls, with a fresh press of jump for cars that lie on their roof or side."""
     lying = lies(cars)
     pressed = jnp.where(lying & ~cars.jump_held, 1.0, controls[:, JUMP])
     return controls.at[:, JUMP].set(jnp.where(lying & cars.jump_held, 0.0, pressed))

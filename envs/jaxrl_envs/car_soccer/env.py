@@ -164,7 +164,7 @@ class CarSoccer(Env):
         self.setter = setters.mixture(weights, self.SETTERS)
 
     def _reward_weights(self, mode: Any, listed: Mapping[str, Any]) -> dict[str, Any]:
-        """A weight by component, or two where they differ."""
+        """Returns a weight by component, or two where they differ."""
         ends = {name: _ends(weight, f"rewards.{name}") for name, weight in listed.items()}
         for end in range(2):
             _weights({name: pair[end] for name, pair in ends.items()}, self.REWARDS, "rewards", least=-np.inf)
@@ -191,7 +191,7 @@ class CarSoccer(Env):
         return tuple(map(int, self.teams.of))
 
     def annealed(self, progress: jax.Array) -> CarSoccer:
-        """The game with the weights of its rewards as they are at a share of the training."""
+        """Returns the game with the weights of its rewards as they are at a share of the training."""
         if not any(isinstance(weight, tuple) for weight in self.reward.weights.values()):
             return self
         now = copy.copy(self)
@@ -231,7 +231,7 @@ class CarSoccer(Env):
         return self.driven(state, jnp.asarray(rows.TABLE)[action])
 
     def driven(self, state: CarSoccerState, controls: jax.Array) -> CarSoccerState:
-        """The state after the ticks of a decision with any controls, f32[P, 8], without an observation."""
+        """Returns the state after the ticks of a decision with any controls, f32[P, 8], without an observation."""
         before = state.game
         arena = self._after_ticks(before, controls, is_over(state))
         tracks, happened = events.observe(self.teams, before.tracks, before.arena, arena)
@@ -337,7 +337,7 @@ class CarSoccer(Env):
         return other
 
     def _after_ticks(self, game: CarSoccerGame, controls: jax.Array, over: jax.Array) -> Arena:
-        """The arena after the ticks of a decision."""
+        """Returns the arena after the ticks of a decision."""
         if self.simulator is not None:
             return self.simulator(game.arena, controls, game.controls, over)
         return ticks(self.geometry, self.settings, game.arena, controls, self.tick_skip, game.controls, self.delay)
@@ -358,7 +358,7 @@ class CarSoccer(Env):
         return select(goal | overtime, self._kicked_off(after), after)
 
     def _kicked_off(self, game: CarSoccerGame) -> CarSoccerGame:
-        """The game after a kickoff."""
+        """Returns the game after a kickoff."""
         board = game.board.replace(kickoffs=game.board.kickoffs + 1, kickoff_tick=game.arena.tick)
         key = jax.random.fold_in(prng.fast_key(game.arena.seed), board.kickoffs)
         fresh = setters.arena(setters.kickoff(key, self.scene), self.settings, game.arena.seed)

@@ -78,7 +78,7 @@ class Events(NamedTuple):
 
 
 def begin(teams: Teams, ahead: BallPath, *, kickoff: jax.Array) -> Tracks:
-    """The memory where play begins; `kickoff` is bool[], it does so with a still ball in the middle."""
+    """Returns the memory where play begins; `kickoff` is bool[], it does so with a still ball in the middle."""
     return Tracks(
         ahead=ahead,
         own_doing=jnp.zeros(2, bool),
@@ -96,7 +96,7 @@ def goals(arena: Arena) -> jax.Array:
 
 
 def observe(teams: Teams, tracks: Tracks, before: Arena, after: Arena) -> tuple[Tracks, Events]:
-    """The events between two arenas."""
+    """Returns the events between two arenas."""
     then, now = before.counts, after.counts
     touches = now.touches - then.touches
     touched = touches > 0

@@ -117,7 +117,7 @@ class Step:
         return self.goal(-1.0) - self.ball.position
 
     def goal(self, side: float) -> Vec:
-        """The middle of the opponents' goal (1) or of the own one (-1)."""
+        """Returns the middle of the opponents' goal (1) or of the own one (-1)."""
         attack = jnp.asarray(self.teams.attack)
         return Vec(0 * attack, side * field.BACK * attack, 0 * attack + field.GOAL_HEIGHT / 2)
 

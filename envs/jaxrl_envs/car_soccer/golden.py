@@ -91,7 +91,7 @@ class Errors(NamedTuple):
 
 
 def start(settings: PhysicsSettings, record: Record) -> Arena:
-    """The arena as an episode begins; cars that it lacks are demolished for good."""
+    """Returns the arena as an episode begins; cars that it lacks are demolished for good."""
     state = record["states"][0]
     cars = [*state["cars"], *[_ABSENT] * (settings.cars - len(state["cars"]))]
 
@@ -234,7 +234,7 @@ def measure(records: Mapping[str, Record], iterations: int = 10) -> Deviations:
 
 
 def read(path: str | Path) -> dict[str, Record]:
-    """The episodes of a file by name.
+    """Returns the episodes of a file by name.
 
     Raises:
       UserError: see `verify`.
@@ -246,7 +246,7 @@ def read(path: str | Path) -> dict[str, Record]:
 
 
 def unchecked(path: str | Path) -> dict[str, Record]:
-    """The same, whatever they hold."""
+    """Returns the same, whatever they hold."""
     records = files.parse(files.unpacked(path, LIMIT), str(path), json_text=True, most=VALUES)
     if not isinstance(records, Mapping) or not records:
         raise UserError(f"{path} has no episodes: expected one JSON object, episodes by name.")
@@ -349,7 +349,7 @@ def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]
 
 
 def fewest(episodes: int, near: int, counted: int) -> int:
-    """The least number of episodes near that is not too few, if `near` of `counted` others were.
+    """Returns the least number of episodes near that is not too few, if `near` of `counted` others were.
 
     The share is taken as (near + 1) / (counted + 2), the mean of its distribution after these trials; fewer than the
     result are near with a probability of at most CHANCE.

@@ -36,19 +36,19 @@ class BallPath(NamedTuple):
 
 
 def foreseen(ball: Ball) -> BallPath:
-    """The places after 0.5, 1 and 2 seconds, vectors of f32[3]."""
+    """Returns the places after 0.5, 1 and 2 seconds, vectors of f32[3]."""
     path = predict(ball, max(SHOWN))
     return path._replace(position=path.position.at(np.array(SHOWN) - 1))
 
 
 def still(ball: Ball) -> BallPath:
-    """The path of a ball that lies still."""
+    """Returns the path of a ball that lies still."""
     place = jax.tree.map(lambda part: jnp.full(len(SHOWN), part), ball.position)
     return BallPath(place, jnp.zeros_like(ball.position.x))
 
 
 def predict(ball: Ball, steps: int) -> BallPath:
-    """The next `steps` steps of `STEP` seconds."""
+    """Returns the next `steps` steps of `STEP` seconds."""
 
     def step(carry: tuple[Vec, Vec, jax.Array], _):
         position, velocity, scored = carry

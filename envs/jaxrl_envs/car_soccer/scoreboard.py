@@ -29,7 +29,7 @@ class Scoreboard:
 
 
 def begin(seconds: float) -> Scoreboard:
-    """The board before a match of `seconds` seconds."""
+    """Returns the board before a match of `seconds` seconds."""
     return Scoreboard(
         goals=jnp.zeros(2, jnp.int32),
         left=jnp.float32(seconds),
@@ -41,7 +41,7 @@ def begin(seconds: float) -> Scoreboard:
 
 
 def advance(board: Scoreboard, scored: jax.Array, seconds: float, ball_height: jax.Array) -> Scoreboard:
-    """The board after a decision.
+    """Returns the board after a decision.
 
     Args:
       board: before it.

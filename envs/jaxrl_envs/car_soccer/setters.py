@@ -73,7 +73,7 @@ Setter = Callable[[Key, Scene], Start]
 
 
 def kickoff(key: Key, scene: Scene) -> Start:
-    """A kickoff in one of the five positions, the same for both teams, in random order."""
+    """Returns a kickoff in one of the five positions, the same for both teams, in random order."""
     teams = scene.teams
     order = jnp.asarray(_ORDERS)[jax.random.randint(key, (), 0, len(_ORDERS))]
     number = np.concatenate([np.arange(size) for size in teams.sizes])
@@ -106,7 +106,7 @@ def random(key: Key, scene: Scene) -> Start:
 
 
 def air(key: Key, scene: Scene) -> Start:
-    """The ball in the air, up to 200 uu high if easy and 1,600 uu if not, cars on the ground anywhere."""
+    """Returns the ball in the air, up to 200 uu high if easy and 1,600 uu if not, cars on the ground anywhere."""
     keys, teams, hard = jax.random.split(key, 5), scene.teams, scene.difficulty
     ball = _anywhere(keys[0], ()) * 0.8
     ball = ball.at[2].set(field.BALL_RADIUS + jax.random.uniform(keys[1]) * (200 + 1400 * hard))
@@ -118,7 +118,7 @@ def air(key: Key, scene: Scene) -> Start:
 
 
 def shoot(key: Key, scene: Scene) -> Start:
-    """The ball in front of a goal, a car behind it that faces it, the other team near its goal.
+    """Returns the ball in front of a goal, a car behind it that faces it, the other team near its goal.
 
     Easy: the ball rests, the car is near and faces it. The harder, the faster the ball rolls, the farther to the side
     it is, the farther the car is away and the more it is turned.
@@ -148,7 +148,7 @@ def shoot(key: Key, scene: Scene) -> Start:
 
 
 def replay(key: Key, scene: Scene) -> Start:
-    """One of the states of the file `replays`."""
+    """Returns one of the states of the file `replays`."""
     assert scene.states is not None  # checked when the game was made
     index = jax.random.randint(key, (), 0, scene.states.boost.shape[0])
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], scene.states)
@@ -158,7 +158,7 @@ SETTERS: dict[str, Setter] = {"kickoff": kickoff, "random": random, "air": air, 
 
 
 def mixture(weights: Mapping[str, float], known: Mapping[str, Setter] = SETTERS) -> Setter:
-    """One setter that is one of several, drawn by weight."""
+    """Returns one setter that is one of several, drawn by weight."""
     names = [name for name, weight in weights.items() if weight > 0]
     share = np.array([weights[name] for name in names])
     below = np.cumsum(share / share.sum())[:-1]

@@ -176,7 +176,7 @@ def _tokens(probe: Probe, views: Any) -> str:
 
 
 def _candidates(probe: Probe, views: Any) -> str:
-    """Whether options and entities are described as promised; "" if the game does not describe them."""
+    """Returns whether options and entities are described as promised; "" if the game does not describe them."""
     env = probe.env
     try:
         view = probe.compiled(jax.vmap(env.candidates))(views)
@@ -277,7 +277,7 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def program_size(probe: Probe) -> str:
-    """A step compiles in reasonable time; says how large the program is."""
+    """Returns a step compiles in reasonable time; says how large the program is."""
     env = probe.env
     state, key = item(probe.first, 0), prng.fast_key(0)
     action = probe.random_action(probe.first, probe.keys(0, probe.games))[0]
@@ -293,7 +293,7 @@ def program_size(probe: Probe) -> str:
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:
-    """The names of all equations of a jaxpr; an equation that only calls another jaxpr counts as its content."""
+    """Yields the names of all equations of a jaxpr; an equation that only calls another jaxpr counts as its content."""
     for equation in jaxpr.eqns:
         inner = list(_inner(equation.params.values()))
         if inner:

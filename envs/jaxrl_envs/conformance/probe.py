@@ -170,7 +170,7 @@ class Probe:
         return self._pick(~self.trace.over, count)
 
     def ended(self) -> State:
-        """The states in which the random games ended, [<= G]."""
+        """Returns the states in which the random games ended, [<= G]."""
         over = self.trace.over
         first = over & (np.cumsum(over, axis=0) == 1)
         if not first.any():
@@ -209,13 +209,13 @@ def take(tree: PyTree, index: Any) -> PyTree:
 
 
 def concatenated(trees: list[PyTree], count: int) -> PyTree:
-    """The first `count` elements of several batches."""
+    """Returns the first `count` elements of several batches."""
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *map(to_numpy, trees))
     return from_numpy(joined, trees[0])
 
 
 def item(tree: PyTree, index: int) -> PyTree:
-    """One element of a batch."""
+    """Returns one element of a batch."""
     return take(tree, index)
 
 
@@ -228,12 +228,12 @@ def mask_value(mask: np.ndarray, action: np.ndarray, delegated: int = 0) -> np.n
 
 
 def to_numpy(tree: PyTree) -> PyTree:
-    """A tree of NumPy arrays; typed PRNG keys become their data."""
+    """Returns a tree of NumPy arrays; typed PRNG keys become their data."""
     return jax.tree.map(lambda leaf: np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf), tree)
 
 
 def from_numpy(tree: PyTree, like: PyTree) -> PyTree:
-    """The inverse of `to_numpy`; `like` is any tree of the same structure with the original dtypes."""
+    """Returns the inverse of `to_numpy`; `like` is any tree of the same structure with the original dtypes."""
 
     def restore(leaf: np.ndarray, model: jax.Array) -> jax.Array:
         if is_key(model):
@@ -244,12 +244,12 @@ def from_numpy(tree: PyTree, like: PyTree) -> PyTree:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether an array holds typed PRNG keys."""
+    """Returns whether an array holds typed PRNG keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def difference(a: PyTree, b: PyTree, tolerance: float = 0.0) -> str | None:
-    """The name of the first leaf in which two trees differ, None if they are equal.
+    """Returns the name of the first leaf in which two trees differ, None if they are equal.
 
     Floats may differ by `tolerance`, relative and absolute; everything else is compared bit for bit.
     """
@@ -270,12 +270,12 @@ def difference(a: PyTree, b: PyTree, tolerance: float = 0.0) -> str | None:
 
 
 def same_structure(a: PyTree, b: PyTree) -> bool:
-    """Whether two trees have the same structure, ignoring their leaves."""
+    """Returns whether two trees have the same structure, ignoring their leaves."""
     left, right = jax.tree.structure(a), jax.tree.structure(b)
     return bool(left == right)  # type: ignore[operator]
 
 
 def distinct(tree: PyTree) -> int:
-    """The number of distinct items in a batch."""
+    """Returns the number of distinct items in a batch."""
     leaves = [leaf.reshape(leaf.shape[0], -1) for leaf in jax.tree.leaves(to_numpy(tree))]
     return len({b"".join(leaf[i].tobytes() for leaf in leaves) for i in range(leaves[0].shape[0])})

@@ -145,7 +145,7 @@ def seat_to_move(probe: Probe) -> None:
 
 
 def legal_action_exists(probe: Probe) -> str:
-    """A running game offers every asked seat a legal action, and choosing it is never called illegal."""
+    """Returns a running game offers every asked seat a legal action, and choosing it is never called illegal."""
     trace = probe.trace
     mask = trace.states.legal_action_mask
     none = ~mask.any(axis=-1)

@@ -67,7 +67,7 @@ def hidden_information(probe: Probe) -> str:
 
 
 def _nothing_hidden(probe: Probe) -> str:
-    """The note for a game that declares `perfect_information`."""
+    """Returns the note for a game that declares `perfect_information`."""
     if probe.env.host:
         return "nothing, as the game says"  # a saved state is opaque, and must not be tampered with
     unseen = ", ".join(_require_open(probe))
@@ -174,7 +174,7 @@ def card_beliefs(probe: Probe) -> str:
 
 
 def at(path: str | None) -> str:
-    """A path in a pytree as the end of a sentence."""
+    """Returns a path in a pytree as the end of a sentence."""
     return f": {path}" if path else ""
 
 

@@ -190,11 +190,11 @@ class Env(abc.ABC):
     # ---- what the base class makes of it: the public interface --------------------------------------------------
 
     def init(self, key: Key) -> State:
-        """A new game, dealt from `key`."""
+        """Returns a new game, dealt from `key`."""
         return self._with_observation(self._init(key))
 
     def step(self, state: State, action: jax.Array, key: Key) -> State:
-        """One step of one game.
+        """Returns one step of one game.
 
         Args:
           state: the current state.
@@ -287,7 +287,7 @@ class Env(abc.ABC):
         return self.init(key)
 
     def annealed(self, progress: jax.Array) -> Env:
-        """The game at a share of its training (f32[] 0..1); only its rewards may change."""
+        """Returns the game at a share of its training (f32[] 0..1); only its rewards may change."""
         return self
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
@@ -315,13 +315,13 @@ class Env(abc.ABC):
         return {"random": self.random_action}
 
     def random_action(self, state: State, key: Key) -> jax.Array:
-        """A uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""
+        """Returns a uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""
         mask = state.legal_action_mask
         score = jax.random.uniform(key, mask.shape)
         return jnp.argmax(jnp.where(mask, score, -1.0), axis=-1).astype(jnp.int32)
 
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-        """One player that is any of several bots, selected by an index that may be traced.
+        """Returns one player that is any of several bots, selected by an index that may be traced.
 
         The default asks every named bot and selects, so its cost is the sum of theirs. A game whose bots share most of
         their work overrides this and pays for it once; the conformance suite checks that it plays as they do.
@@ -385,11 +385,11 @@ class Env(abc.ABC):
         raise NotImplementedError
 
     def tokens(self, observation: PyTree) -> Tokens:
-        """One observation as a set of cards, for attention encoders."""
+        """Returns one observation as a set of cards, for attention encoders."""
         raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
 
     def candidates(self, observation: PyTree) -> Candidates:
-        """One observation as entities and options, for networks that score every option by its description."""
+        """Returns one observation as entities and options, for networks that score every option by its description."""
         raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
 
     def privileged(self, state: State, seat: jax.Array) -> PyTree | None:
@@ -407,7 +407,7 @@ class Env(abc.ABC):
     # ---- what people see ----------------------------------------------------------------------------------------
 
     def render(self, state: State, seat: int | None = None) -> str:
-        """The state as text for a terminal: only what `seat` may see, or everything if `seat` is None.
+        """Returns the state as text for a terminal: only what `seat` may see, or everything if `seat` is None.
 
         Args:
           state: one game, not a batch.
@@ -416,7 +416,7 @@ class Env(abc.ABC):
         raise NotImplementedError(f"{self.id} has no text rendering")
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
+        """Returns the state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
     def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
@@ -435,7 +435,7 @@ class Env(abc.ABC):
         return ()
 
     def action_name(self, action: int) -> str:
-        """A short human-readable name of an action."""
+        """Returns a short human-readable name of an action."""
         return str(action)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
@@ -457,7 +457,7 @@ class Env(abc.ABC):
         return ", ".join(f"{name}: {self.action_name(int(a))}" for name, a in zip(names, actions, strict=True))
 
     def film(self, states: Sequence[State], actions: Sequence[Any], *, pace: float = 1.0) -> str:
-        """A game as one animated SVG document, by default its drawings in turn with the events between them.
+        """Returns a game as one animated SVG document, by default its drawings in turn with the events between them.
 
         Args:
           states: one game from its first state on; everything in them is shown.
@@ -470,7 +470,7 @@ class Env(abc.ABC):
         return film([self.render_svg(state) for state in states], ["", *words], pace=pace)
 
     def sketch(self, state: State) -> PyTree:
-        """The arrays from which a viewer without the engine draws a state; replays store some of them."""
+        """Returns the arrays from which a viewer without the engine draws a state; replays store some of them."""
         return state
 
     # ---- what search and belief learning ask --------------------------------------------------------------------
@@ -490,7 +490,7 @@ class Env(abc.ABC):
     def with_secret_choices(
         self, state: State, seat: jax.Array, choose: Callable[[State, Key], jax.Array], key: Key
     ) -> State:
-        """A world of `permute_hidden` with the secret choices of the other seats drawn from a policy.
+        """Returns a world of `permute_hidden` with the secret choices of the other seats drawn from a policy.
 
         The cards of other seats are drawn at random, but sealed choices such as bids depend on those cards. A game with
         secret actions overrides this: for each sealed choice that `seat` has not been told, it asks the bot `choose`
@@ -557,7 +557,7 @@ class Env(abc.ABC):
         return None
 
     def came_true(self, before: State, action: jax.Array, after: State) -> CameTrue | None:
-        """The goals settled by one `step`, from the states around it; None if the game does not support it."""
+        """Returns the goals settled by one `step`, from the states around it; None if the game does not support it."""
         return None
 
     def relabelled(self, observation: PyTree, mask: jax.Array, goal: jax.Array) -> tuple[PyTree, jax.Array]:
@@ -582,7 +582,7 @@ def _penalties(env: Env, state: State, legal: jax.Array) -> jax.Array:
 
 
 def _flat(tree: PyTree) -> jax.Array:
-    """All numbers of a pytree, f32[F]."""
+    """Returns all numbers of a pytree, f32[F]."""
     return jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
 
 

@@ -21,11 +21,11 @@ class OutsideAgent(abc.ABC):
     """
 
     def __init__(self, env: Env):
-        """An agent for one game."""
+        """Returns an agent for one game."""
         self.env, self._lock = env, threading.Lock()  # devices ask at the same time
 
     def view(self, state: State) -> Any:
-        """The arrays of one game that `act` is shown, a pytree; by default the observations and masks."""
+        """Returns the arrays of one game that `act` is shown, a pytree; by default the observations and masks."""
         return state.observation, state.legal_action_mask
 
     @abc.abstractmethod
@@ -40,7 +40,7 @@ class OutsideAgent(abc.ABC):
         """
 
     def actions(self, state: State) -> jax.Array:
-        """The actions in one game, i32[] or i32[P], as a part of a compiled program."""
+        """Returns the actions in one game, i32[] or i32[P], as a part of a compiled program."""
         return self.ask(state, jax.ShapeDtypeStruct(state.current_player.shape, np.int32))
 
     def ask(self, state: State, form: jax.ShapeDtypeStruct) -> jax.Array:

@@ -76,7 +76,7 @@ def register(id: str, target: str, *, package: str = "", settings: str = "") -> 
 
 
 def registered() -> list[str]:
-    """The registered names, without the libraries' games and importable classes."""
+    """Returns the registered names, without the libraries' games and importable classes."""
     return sorted(_GAMES)
 
 
@@ -106,17 +106,17 @@ def permissions(id: str) -> tuple[str, ...]:
 
 
 def options_of(id: str) -> dict[str, Option]:
-    """The options that ``make(id, ...)`` takes, by name."""
+    """Returns the options that ``make(id, ...)`` takes, by name."""
     return _options(_resolve(id)[0])
 
 
 def game_class(id: str) -> type[Env]:
-    """The class behind an id, for what is known without making the game (its class attributes)."""
+    """Returns the class behind an id, for what is known without making the game (its class attributes)."""
     return _resolve(id)[0]
 
 
 def section_of(id: str) -> type | None:
-    """The dataclass of the section that a registered game adds to configurations; None if it adds none.
+    """Returns the dataclass of the section that a registered game adds to configurations; None if it adds none.
 
     The section has the name of the game. Its fields are declared with `jaxrl_envs.shared.options.option`, like all keys
     of a configuration, and passed to the game's `deploy`; they say where and how it runs and change nothing in it.
@@ -127,12 +127,12 @@ def section_of(id: str) -> type | None:
 
 
 def bot_names(id: str) -> tuple[str, ...]:
-    """The bots of a registered game, without importing jax; empty where only `Env.bots` knows."""
+    """Returns the bots of a registered game, without importing jax; empty where only `Env.bots` knows."""
     return getattr(importlib.import_module(_GAMES[id].package), "BOTS", ()) if id in _GAMES else ()
 
 
 def game_module(id: str, name: str) -> types.ModuleType:
-    """The module `name` beside a game's rules, e.g. ``game_module("skull_king", "golden")``.
+    """Returns the module `name` beside a game's rules, e.g. ``game_module("skull_king", "golden")``.
 
     Raises:
       UserError: there is no such game, or it has no such module.
@@ -156,13 +156,13 @@ def games_with(name: str) -> list[str]:
 
 
 def _place(package: str, name: str) -> str:
-    """The full name of a module of a game's package, or "" if it does not exist."""
+    """Returns the full name of a module of a game's package, or "" if it does not exist."""
     places = [".".join(filter(None, [package, *folder, name])) for folder in ([], ["display"])]
     return next(filter(_exists, places), "")
 
 
 def _exists(module: str) -> bool:
-    """Whether the module exists; its parent packages are imported."""
+    """Returns whether the module exists; its parent packages are imported."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:  # a parent package
@@ -174,7 +174,7 @@ def _exists(module: str) -> bool:
 
 
 def _resolve(id: str) -> tuple[type[Env], tuple[str, ...]]:
-    """The class behind an id and the positional arguments that the id itself carries."""
+    """Returns the class behind an id and the positional arguments that the id itself carries."""
     if id in _GAMES:
         return _load(_GAMES[id].target), ()
     prefix, _, name = id.partition(":")
@@ -207,7 +207,7 @@ def _options(factory: type[Env]) -> dict[str, Option]:
 
 
 def _argument_docs(docstring: str) -> dict[str, str]:
-    """The "Args:" section of a Google-style docstring as {name: text}."""
+    """Returns the "Args:" section of a Google-style docstring as {name: text}."""
     section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", inspect.cleandoc(docstring), re.MULTILINE)
     if section is None:
         return {}

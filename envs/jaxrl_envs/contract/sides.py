@@ -38,7 +38,7 @@ def of_sides(values: Any, sides: Sequence[int]) -> Any:
 
 
 def compare(own: Any, other: Any) -> Any:
-    """The winner of two: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
+    """Returns the winner of two: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
 
     Args:
       own, other: returns, NumPy or JAX arrays (the result is of the same kind); -inf stands for an absent side.

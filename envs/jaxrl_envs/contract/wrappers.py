@@ -57,15 +57,15 @@ class AutoReset:
         self.env, self.settles = env, settles
 
     def init(self, key: Key) -> State:
-        """A new game."""
+        """Returns a new game."""
         return self.env.init(key)
 
     def fresh(self, stepped: State, key: Key) -> State:
-        """The game that replaces a finished one."""
+        """Returns the game that replaces a finished one."""
         return self.env.reset(stepped, key)
 
     def step(self, state: State, action: jax.Array, key: Key) -> tuple[State, Final]:
-        """One step of one game; vmap it over games.
+        """Returns one step of one game; vmap it over games.
 
         Args:
           state: a running game.

@@ -18,7 +18,7 @@ COMMANDS = {
 
 
 def module(name: str) -> types.ModuleType:
-    """The module of a command, with `add_options` and `main`; raises UserError if there is no such command."""
+    """Returns the module of a command, with `add_options` and `main`; raises UserError if there is no such command."""
     if name in ("-h", "--help"):
         return sys.modules[__name__]
     if not name or name.startswith("-"):

@@ -61,7 +61,7 @@ class ForgeGame(HostGame):
         shaping_board: float = 0.0,
         shaping_cards: float = 0.0,
     ):
-        """A kind of game.
+        """Returns a kind of game.
 
         Args:
           decks: shipped names, names in the folder forge.decks, or paths of .dck files, also by a pattern like
@@ -129,7 +129,7 @@ class ForgeGame(HostGame):
         self.fleet()
 
     def fleet(self) -> Fleet:
-        """The daemons; none is started before the first game.
+        """Returns the daemons; none is started before the first game.
 
         Raises:
           UserError: there is no Forge, or no Java for it, or a deck cannot be played.
@@ -156,7 +156,7 @@ class ForgeGame(HostGame):
         return self.engine_on(self.fleet(), num_games, seed, first_slot=first_slot)
 
     def engine_on(self, fleet: Any, num_games: int, seed: int = 0, *, first_slot: int = 0) -> ForgeEngine:
-        """An engine whose games are played by the daemons of `fleet`, of any kind."""
+        """Returns an engine whose games are played by the daemons of `fleet`, of any kind."""
         deployment = self.deployment = self.deployment or Deployment()
         pairs, mark = self._located()
         limits = (self.game_limit, self.max_decisions, deployment.decision_timeout)
@@ -171,7 +171,7 @@ class ForgeGame(HostGame):
         )
 
     def _located(self) -> tuple[tuple[tuple[str, str], ...], int]:
-        """The decks as daemons know them, and a number for all that decides a game."""
+        """Returns the decks as daemons know them, and a number for all that decides a game."""
         deployment = self.deployment or Deployment()
         folder = Path(deployment.decks).expanduser().absolute() if deployment.decks else None
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
@@ -191,7 +191,7 @@ class ForgeGame(HostGame):
     # ---- people -----------------------------------------------------------------------------------------------------
 
     def position(self, state: np.ndarray) -> ForgePosition:
-        """A saved state u8[S] as plain Python; it is played again if it is not in the cache."""
+        """Returns a saved state u8[S] as plain Python; it is played again if it is not in the cache."""
         from jaxrl_envs.forge.display.terminal import position
 
         if self._viewer is None:
@@ -204,7 +204,7 @@ class ForgeGame(HostGame):
         return render_text(self.position(state), seat)
 
     def action_name(self, action: int) -> str:
-        """The name of an action in every question; its meaning in one is shown with the position."""
+        """Returns the name of an action in every question; its meaning in one is shown with the position."""
         if action >= self.num_actions:
             return f"leave it to {self.bots[1 + action - self.num_actions]}"
         return "pass" if action == 0 else f"choice {action}"
@@ -222,7 +222,7 @@ class ForgeGame(HostGame):
         return read(path)
 
     def advised(self, folder: Path) -> ForgeGame:
-        """The same game on the same daemons, with the advice of Forge's AI in recordings in `folder`."""
+        """Returns the same game on the same daemons, with the advice of Forge's AI in recordings in `folder`."""
         game = copy.copy(self)
         game.options += "" if "-v" in self.options.split() else " -v"
         game._recorded_in, game._viewer, game._remembered = folder, None, collections.OrderedDict()
@@ -230,7 +230,7 @@ class ForgeGame(HostGame):
 
 
 def _pairs(decks: Sequence[str], pairings: str) -> tuple[tuple[str, str], ...]:
-    """The decks of seat 0 and seat 1 of every kind of game, in turn."""
+    """Returns the decks of seat 0 and seat 1 of every kind of game, in turn."""
     if not decks or not all(decks):
         raise UserError("forge: decks must name at least one deck, e.g. [aggro].")
     decks = expanded(decks)

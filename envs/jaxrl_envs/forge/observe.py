@@ -52,7 +52,7 @@ def _one_of(table: jax.Array, column: int, count: int) -> jax.Array:
 
 
 def _bits(table: jax.Array, column: int, count: int) -> jax.Array:
-    """A sum of 2 ** place in a column -> f32[N, count]."""
+    """Returns a sum of 2 ** place in a column -> f32[N, count]."""
     shifted = table[:, column, None].astype(jnp.int32) >> jnp.arange(count)
     return (shifted & 1).astype(jnp.float32)
 

@@ -107,7 +107,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def deployment_of(words: Sequence[str]) -> Deployment:
-    """The deployment that words like "forge.daemons=4" describe.
+    """Returns the deployment that words like "forge.daemons=4" describe.
 
     Raises:
       UserError: one is of another form, or its value is wrong.
@@ -134,7 +134,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def made(path: str | Path, purpose: str) -> Path:
-    """A folder of the user's, made if need be.
+    """Returns a folder of the user's, made if need be.
 
     Raises:
       UserError: it cannot be made.

@@ -45,7 +45,7 @@ def call_host(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruc
 
 
 def callback_failure(error: Exception, id: str) -> UserError | None:
-    """One sentence about an engine that failed inside a compiled program (`HostEnv`); None for any other error.
+    """Returns one sentence about an engine that failed inside a compiled program (`HostEnv`); None for any other error.
 
     The error is recognised by its text alone, and games have no numbers there.
     """

@@ -63,7 +63,7 @@ class HostEnv(Env):
     host: ClassVar[bool] = True
 
     def __init__(self, game: HostGame):
-        """The game as a pure function."""
+        """Returns the game as a pure function."""
         self.game = game
         self.id, self.version = game.id, game.version  # type: ignore[misc]
         self.num_players, self.num_actions = game.num_players, game.num_actions
@@ -109,7 +109,7 @@ class HostEnv(Env):
         )
 
     def reset(self, state: State, key: Key) -> State:
-        """The next episode of a finished game; the engine computes it for finished games only."""
+        """Returns the next episode of a finished game; the engine computes it for finished games only."""
         assert isinstance(state, SavedState)
         return self._dealt(call_host(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
 
@@ -256,7 +256,7 @@ class HostEnv(Env):
         return (self.num_players,) if self.simultaneous else ()
 
     def _outputs(self) -> tuple[jax.ShapeDtypeStruct, ...]:
-        """The arrays that an engine writes for one state, in the order of `Rows` in pure.pyx."""
+        """Returns the arrays that an engine writes for one state, in the order of `Rows` in pure.pyx."""
         game, seats = self.game, self.num_players
         return (
             jax.ShapeDtypeStruct((game.state_bytes,), jnp.uint8),

@@ -37,7 +37,7 @@ class EngineError(RuntimeError):
 
 
 def engine_failure(error: EngineError, id: str, first: int = 0) -> UserError:
-    """The error of a pool of games as one sentence for users.
+    """Returns the error of a pool of games as one sentence for users.
 
     Args:
       error: of the pool; it becomes the cause.
@@ -132,14 +132,14 @@ class HostGame(abc.ABC):
 
     @abc.abstractmethod
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> Engine:
-        """An engine for `num_games` games; game i draws from the streams of (seed, slot ``first_slot + i``)."""
+        """Returns an engine for `num_games` games; game i draws from the streams of (seed, slot ``first_slot + i``)."""
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        """A saved state (u8[S]) as text: only what `seat` may see, or everything if `seat` is None."""
+        """Returns a saved state (u8[S]) as text: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no text rendering")
 
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
-        """A saved state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
+        """Returns a saved state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
     def click_areas(
@@ -150,7 +150,7 @@ class HostGame(abc.ABC):
         return ()
 
     def action_name(self, action: int) -> str:
-        """A short human-readable name of an action."""
+        """Returns a short human-readable name of an action."""
         return str(action)
 
     def event(self, before: np.ndarray, action: Any, after: np.ndarray, seat: int | None = None) -> str:
@@ -169,7 +169,7 @@ class HostGame(abc.ABC):
         del options
 
     def meant_for(self, purpose: str) -> HostGame:
-        """The same game for "training" or "evaluation", with separate files for its recordings."""
+        """Returns the same game for "training" or "evaluation", with separate files for its recordings."""
         del purpose
         return self
 
@@ -201,7 +201,7 @@ class HostGame(abc.ABC):
         return None
 
     def capacity(self) -> int:
-        """The number of games that can be in play at a time without slowing each other down."""
+        """Returns the number of games that can be in play at a time without slowing each other down."""
         return 32
 
     def patience(self) -> float:
@@ -276,11 +276,11 @@ class Buffers:
         return Buffers(*(array[rows] for array in self.arrays().values()))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by name, not copied."""
+        """Returns all arrays by name, not copied."""
         return {name: getattr(self, name) for name in FIELDS}
 
     def copy(self) -> Buffers:
-        """The same values in memory of its own."""
+        """Returns the same values in memory of its own."""
         return Buffers(*(np.array(array) for array in self.arrays().values()))
 
 

@@ -29,7 +29,7 @@ class _Episodes(abc.ABC):
         self.drawn = 0
 
     def draw(self, n: int) -> int:
-        """One of 0 .. n - 1, uniformly, from the game's own stream."""
+        """Returns one of 0 .. n - 1, uniformly, from the game's own stream."""
         word = random_word(self.seed, self.slot, self.episode, 1, self.drawn)
         self.drawn += 1
         return random_below(word, n)
@@ -72,7 +72,7 @@ class _Episodes(abc.ABC):
         return ()
 
     def _random(self, mask: Iterable[bool], bot: int) -> int:
-        """The action of bot 0, which every game has."""
+        """Returns the action of bot 0, which every game has."""
         if bot != 0:
             raise ValueError(f"there is no bot {bot}")
         choices = [action for action, legal in enumerate(mask) if legal]
@@ -89,11 +89,11 @@ class PythonGame(_Episodes):
 
     @abc.abstractmethod
     def player(self) -> int:
-        """The seat asked. When the game is over: -1, or after a cut the seat that would have been asked."""
+        """Returns the seat asked. When the game is over: -1, or after a cut the seat that would have been asked."""
 
     @abc.abstractmethod
     def legal(self, action: int) -> bool:
-        """Whether 0 <= action < A is legal now."""
+        """Returns whether 0 <= action < A is legal now."""
 
     @abc.abstractmethod
     def mask(self) -> Any:
@@ -103,7 +103,7 @@ class PythonGame(_Episodes):
         """
 
     def bot(self, number: int) -> int:
-        """The action of scripted player `number` for the seat asked; 0 is random."""
+        """Returns the action of scripted player `number` for the seat asked; 0 is random."""
         return self._random(self.mask(), number)
 
 
@@ -117,14 +117,14 @@ class SimultaneousPythonGame(_Episodes):
 
     @abc.abstractmethod
     def legal(self, seat: int, action: int) -> bool:
-        """Whether 0 <= action < A is legal for `seat` now."""
+        """Returns whether 0 <= action < A is legal for `seat` now."""
 
     @abc.abstractmethod
     def mask(self, seat: int) -> Any:
         """bool[A] of `seat`, what `legal` says; at least one True, all True when the game is over."""
 
     def bot(self, seat: int, number: int) -> int:
-        """The action of scripted player `number` for `seat`; 0 is random."""
+        """Returns the action of scripted player `number` for `seat`; 0 is random."""
         return self._random(self.mask(seat), number)
 
 
@@ -146,7 +146,7 @@ class ReplayedGame(_Episodes):
 
     @classmethod
     def saved_bytes(cls, numbers: int) -> int:
-        """The size of a saved state of at most this many numbers."""
+        """Returns the size of a saved state of at most this many numbers."""
         return cls._HEAD.size + 4 * numbers
 
     @abc.abstractmethod

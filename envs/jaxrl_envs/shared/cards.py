@@ -33,7 +33,7 @@ class CardSet:
 
     @classmethod
     def constant(cls, slots: Iterable[int]) -> CardSet:
-        """A set whose slots are known when the program is traced."""
+        """Returns a set whose slots are known when the program is traced."""
         words = [0, 0, 0]
         for slot in slots:
             words[slot // WORD] |= 1 << (slot % WORD)
@@ -87,7 +87,7 @@ class CardSet:
 
 
 def nth_set_bit(words: Iterable[jax.Array], k: jax.Array) -> jax.Array:
-    """The index of the k-th set bit (from 0) over several u32 words, i32[]; more than k bits must be set.
+    """Returns the index of the k-th set bit (from 0) over several u32 words, i32[]; more than k bits must be set.
 
     Args:
       words: u32[] each.
@@ -111,7 +111,7 @@ def nth_set_bit(words: Iterable[jax.Array], k: jax.Array) -> jax.Array:
 
 
 def _nth_bit(word: jax.Array, k: jax.Array) -> jax.Array:
-    """The k-th set bit of one u32 word: binary search over the partial popcounts of the word."""
+    """Returns the k-th set bit of one u32 word: binary search over the partial popcounts of the word."""
     pairs = word - ((word >> 1) & jnp.uint32(0x55555555))
     nibbles = (pairs & jnp.uint32(0x33333333)) + ((pairs >> 2) & jnp.uint32(0x33333333))
     octets = (nibbles + (nibbles >> 4)) & jnp.uint32(0x0F0F0F0F)
@@ -165,7 +165,7 @@ class Hands:
         return cls(CardSet.empty(), tuple(CardSet.empty() for _ in range(digits)))
 
     def of(self, seat: jax.Array) -> CardSet:
-        """The hand of `seat`, i32[]."""
+        """Returns the hand of `seat`, i32[]."""
         hand = self.held
         for digit, plane in enumerate(self.planes):
             flip = ((seat >> digit) & 1).astype(jnp.uint32) - 1  # all ones where the digit is 0
@@ -197,7 +197,7 @@ def add_field(word: jax.Array, index: jax.Array, amount: jax.Array, width: int =
 
 
 def rotate_fields(word: jax.Array, seat: jax.Array, seats: int, width: int = 4) -> jax.Array:
-    """The same array as `seat` sees it: entry 0 is the seat's own, entry 1 the next seat's, and so on."""
+    """Returns the same array as `seat` sees it: entry 0 is the seat's own, entry 1 the next seat's, and so on."""
     down = (seat * width).astype(jnp.uint32)
     up = ((seats - seat) * width).astype(jnp.uint32)
     whole = jnp.uint32((1 << (seats * width)) - 1)

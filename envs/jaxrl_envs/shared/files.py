@@ -79,7 +79,7 @@ for _each in (_Loader, _Dumper):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no key may be repeated."""
+    """Returns a JSON object in which no key may be repeated."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -117,7 +117,7 @@ def json_value(text: str | bytes, most: int = MOST) -> Any:
 
 
 def is_path(text: str) -> bool:
-    """Whether a name given by a user is a path: it ends as YAML or JSON, or contains a slash."""
+    """Returns whether a name given by a user is a path: it ends as YAML or JSON, or contains a slash."""
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
 
 
@@ -132,7 +132,7 @@ def number(text: str) -> int | None:
 
 
 def numbered(folder: Path) -> list[int]:
-    """The numbers that name entries of a folder, ascending; `[]` without a folder."""
+    """Returns the numbers that name entries of a folder, ascending; `[]` without a folder."""
     found = (number(name) for name in (os.listdir(folder) if folder.is_dir() else ()))
     return sorted(each for each in found if each is not None)
 
@@ -276,7 +276,7 @@ def parse(text: str, label: str, *, json_text: bool = False, most: int = MOST) -
 
 
 def dump(tree: Any, **style: Any) -> str:
-    """A plain tree as YAML that `parse` reads back; `style` is as for `yaml.dump`."""
+    """Returns a plain tree as YAML that `parse` reads back; `style` is as for `yaml.dump`."""
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, **style)
 
 
@@ -344,7 +344,7 @@ def lock(handle: IO[bytes], seconds: float = 0.2) -> None:
 
 
 def is_locked(path: str | os.PathLike) -> bool:
-    """Whether a process holds the lock of the file at `path`."""
+    """Returns whether a process holds the lock of the file at `path`."""
     if not os.path.isfile(path):
         return False
     try:

@@ -83,14 +83,14 @@ def verify(path: str | Path, kinds: Sequence[Kind]) -> Findings:
 
 
 def unlike(decision: int, where: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[Disagreement]:
-    """A disagreement for every value of `got` that differs in `expected`."""
+    """Yields a disagreement for every value of `got` that differs in `expected`."""
     for what, value in got.items():
         if expected[what] != value:
             yield Disagreement(decision, where, what, expected[what], value)
 
 
 def taken(action: int, legal: Sequence[int]) -> int | str:
-    """The recorded action if it is legal, else a sentence that says which actions are."""
+    """Returns the recorded action if it is legal, else a sentence that says which actions are."""
     return action if action in legal else f"only {legal} are legal"
 
 
@@ -133,12 +133,12 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
 
 
 def count(path: str | Path) -> int:
-    """The number of non-empty lines of a file; they are not parsed."""
+    """Returns the number of non-empty lines of a file; they are not parsed."""
     return sum(1 for _ in files.lines(path, LIMIT, LINE))
 
 
 def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Record]:
-    """One record of a file, the first is 0. Raises UserError as `read`, and if the file has fewer."""
+    """Returns one record of a file, the first is 0. Raises UserError as `read`, and if the file has fewer."""
     kind, records = read(path, kinds)
     record = next(itertools.islice(records, number, None), None)
     if record is None:
@@ -188,7 +188,7 @@ def fit(value: Any, shape: Shape, place: str = "") -> None:
 
 
 def _all_fit(values: list[Any], shape: tuple | list) -> bool:
-    """Whether all are integers in one range: the most common case, checked without recursion."""
+    """Returns whether all are integers in one range: the most common case, checked without recursion."""
     inner = shape[0] if isinstance(shape, list) else None
     return isinstance(inner, range) and all(type(value) is int and value in inner for value in values)
 

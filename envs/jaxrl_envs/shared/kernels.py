@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 
 def on_gpu() -> bool:
-    """Whether the program being traced is for GPUs, by its mesh; False outside a mesh."""
+    """Returns whether the program being traced is for GPUs, by its mesh; False outside a mesh."""
     device = jax.sharding.get_abstract_mesh().abstract_device
     return device is not None and device.platform != "cpu"
 
@@ -27,12 +27,12 @@ def total(x: jax.Array) -> jax.Array:
 
 
 def most(x: jax.Array) -> jax.Array:
-    """The maximum over a short last axis, written out like `total`."""
+    """Returns the maximum over a short last axis, written out like `total`."""
     return functools.reduce(jnp.maximum, [x[..., i] for i in range(x.shape[-1])])
 
 
 def sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
-    """The sum of each of several arrays of one shape, by a single reduction on a GPU."""
+    """Returns the sum of each of several arrays of one shape, by a single reduction on a GPU."""
     if not on_gpu():
         return [jnp.sum(x) for x in arrays]
     return list(jnp.sum(jnp.stack([x.reshape(-1) for x in arrays]), axis=1))

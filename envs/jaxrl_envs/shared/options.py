@@ -65,7 +65,7 @@ class Limits:
     runs: Callable[[str], tuple[str, ...]] | None = None
 
     def allow(self, value: Any) -> bool:
-        """Whether a number or a string, already of the right type, is allowed."""
+        """Returns whether a number or a string, already of the right type, is allowed."""
         if isinstance(value, str):
             known = self.choices is None or value in self.choices
             return known and (self.pattern is None or re.fullmatch(self.pattern, value) is not None)
@@ -76,7 +76,7 @@ class Limits:
         return low and finite and (self.maximum is None or value <= self.maximum)
 
     def range_text(self) -> str:
-        """The allowed values in a few characters, e.g. ``"0 <= x <= 1"`` or ``"mlp | transformer"``."""
+        """Returns the allowed values in a few characters, e.g. ``"0 <= x <= 1"`` or ``"mlp | transformer"``."""
         if self.choices is not None:
             return " | ".join(self.choices)
         low = f"{self.minimum} <= " if self.minimum is not None else ""
@@ -89,7 +89,7 @@ NO_LIMITS = Limits()
 
 
 def option(default: Any, doc: str = "", **limits: Any) -> Any:
-    """A dataclass field that declares one option; `limits` are the attributes of `Limits`."""
+    """Returns a dataclass field that declares one option; `limits` are the attributes of `Limits`."""
     metadata = {_METADATA_KEY: Limits(doc, **limits)}
     if isinstance(default, (dict, list)):  # a mutable default needs a factory; frozen dataclasses cannot hash it
         return dataclasses.field(default_factory=default.copy, metadata=metadata, hash=False)
@@ -97,12 +97,12 @@ def option(default: Any, doc: str = "", **limits: Any) -> Any:
 
 
 def required(doc: str = "", **limits: Any) -> Any:
-    """A dataclass field for an option without a default."""
+    """Returns a dataclass field for an option without a default."""
     return option(dataclasses.MISSING, doc, **limits)
 
 
 def limits_of(field: dataclasses.Field) -> Limits:
-    """The `Limits` that `option` stored with a dataclass field."""
+    """Returns the `Limits` that `option` stored with a dataclass field."""
     return field.metadata.get(_METADATA_KEY, NO_LIMITS)
 
 
@@ -114,14 +114,14 @@ class Place(NamedTuple):
     root: type | None = None  # the outermost dataclass, searched for the nearest key
 
     def at(self, key: Any) -> Place:
-        """The place of a key or of an index into a list."""
+        """Returns the place of a key or of an index into a list."""
         return self._replace(path=f"{self.path}.{key}" if self.path else str(key))
 
     def __str__(self) -> str:
         return ": ".join(filter(None, self[:2]))
 
     def wrong(self, words: str, value: Any) -> UserError:
-        """The error for a value that does not match the description `words`."""
+        """Returns the error for a value that does not match the description `words`."""
         return UserError(f"{self} must be {words}, got {shown(value)}.")
 
 
@@ -129,7 +129,7 @@ NOWHERE = Place()
 
 
 def shown(value: Any) -> str:
-    """A value as text for a message, shortened to 60 characters."""
+    """Returns a value as text for a message, shortened to 60 characters."""
     try:
         text = "nothing" if value is None else repr(value)
     except ValueError:  # Python refuses to format integers of more than 4,300 digits
@@ -222,12 +222,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _spelt_out(kind: Any, value: Any) -> Any:
-    """A number as the mapping that `kind.of_number` returns for it; other values unchanged."""
+    """Returns a number as the mapping that `kind.of_number` returns for it; other values unchanged."""
     return kind.of_number(value) if _is_number(value) and hasattr(kind, "of_number") else value
 
 
 def _is_a(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a value (not a list) has a type."""
+    """Returns whether a value (not a list) has a type."""
     if origin is Any:
         return True
     if origin is Literal:
@@ -269,7 +269,7 @@ def _one_of(value: Any, kind: Any, limits: Limits, place: Place) -> Any:
 
 
 def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
-    """The error for an unknown key; suggests the nearest known key, here or elsewhere."""
+    """Returns the error for an unknown key; suggests the nearest known key, here or elsewhere."""
     path, here = place.at(key).path, {name: place.at(name).path for name in fields}
     known_paths = all_paths(place.root) if place.root else []
     elsewhere = {known.rpartition(".")[2]: known for known in reversed(known_paths)}
@@ -291,12 +291,12 @@ def _unknown(place: Place, key: Any, fields: Iterable[str]) -> UnknownKey:
 
 
 def default_of(field: dataclasses.Field) -> Any:
-    """The default value of a dataclass field; `dataclasses.MISSING` if it has none."""
+    """Returns the default value of a dataclass field; `dataclasses.MISSING` if it has none."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def to_tree(value: Any) -> Any:
-    """The plain tree (dicts, lists, numbers, strings) of a dataclass, complete with defaults."""
+    """Returns the plain tree (dicts, lists, numbers, strings) of a dataclass, complete with defaults."""
     if dataclasses.is_dataclass(value):
         return {field.name: to_tree(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, (list, tuple)):
@@ -320,7 +320,7 @@ def all_paths(cls: type, path: str = "") -> list[str]:
 
 
 def words_of(kind: Any, limits: Limits = NO_LIMITS) -> str:
-    """The allowed values in words that follow "must be"."""
+    """Returns the allowed values in words that follow "must be"."""
     origin, arguments = typing.get_origin(kind) or kind, typing.get_args(kind)
     if limits.words:
         return limits.words
@@ -361,7 +361,7 @@ def _number(value: float) -> str:
 
 
 def type_name(kind: Any) -> str:
-    """A type in a word or two, e.g. ``list of int`` or ``one of 'a', 'b'``."""
+    """Returns a type in a word or two, e.g. ``list of int`` or ``one of 'a', 'b'``."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return "one of " + ", ".join(repr(value) for value in arguments)

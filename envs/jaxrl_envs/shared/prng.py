@@ -22,7 +22,7 @@ _FEW = 16  # up to this number, words are computed one by one, see `_joined`
 
 
 def _mix(x: jax.Array) -> jax.Array:
-    """A bijection on u32 whose output bits each depend on every input bit."""
+    """Returns a bijection on u32 whose output bits each depend on every input bit."""
     x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
     x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
     return x ^ (x >> 16)
@@ -82,18 +82,18 @@ def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.
 
 @cache
 def implementation():
-    """The registered PRNG implementation; built on first use, because registering touches jax."""
+    """Returns the registered PRNG implementation; built on first use, because registering touches jax."""
     return jax_random.define_prng_impl(
         key_shape=(2,), seed=_seed, split=_split, random_bits=_random_bits, fold_in=_fold_in, name="lane_hash", tag="lh"
     )
 
 
 def fast_key(seed: int | jax.Array) -> jax.Array:
-    """A typed key from an integer seed."""
+    """Returns a typed key from an integer seed."""
     return jax.random.key(seed, impl=implementation())
 
 
 def from_key(key: jax.Array) -> jax.Array:
-    """A fast key derived from any typed key, e.g. from a training's threefry key for its lanes."""
+    """Returns a fast key derived from any typed key, e.g. from a training's threefry key for its lanes."""
     chex.assert_rank(key, 0)
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=implementation())

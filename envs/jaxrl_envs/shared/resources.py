@@ -31,12 +31,12 @@ def free_bytes() -> int | None:
 
 
 def address_space() -> int | None:
-    """The address space that this process may use (`ulimit -v`), in bytes; None if it is not limited."""
+    """Returns the address space that this process may use (`ulimit -v`), in bytes; None if it is not limited."""
     return _limit("RLIMIT_AS")
 
 
 def open_files() -> int | None:
-    """The number of files that this process may have open (`ulimit -n`); None if it is not limited."""
+    """Returns the number of files that this process may have open (`ulimit -n`); None if it is not limited."""
     return _limit("RLIMIT_NOFILE")
 
 

@@ -29,7 +29,7 @@ class Section:
     largest_rollout: ClassVar[int] = 32768
 
     def sized(self, config: Any, given: Set[str]) -> Any:
-        """The section with defaults that follow other keys.
+        """Returns the section with defaults that follow other keys.
 
         Args:
           config: of which this is a section; sections before it are sized already.
@@ -44,7 +44,7 @@ class Section:
         """Compares the section with the game that is trained on; raises UserError with the keys to change."""
 
     def without_deployment(self) -> Any:
-        """The section without what says where and how a run is computed, and changes no result."""
+        """Returns the section without what says where and how a run is computed, and changes no result."""
         return self
 
 
@@ -59,7 +59,7 @@ class Schedule:
 
     @staticmethod
     def of_number(value: float) -> dict[str, Any]:
-        """The schedule that a plain number stands for: constant."""
+        """Returns the schedule that a plain number stands for: constant."""
         return {"kind": "constant", "start": value, "end": value}
 
     @property

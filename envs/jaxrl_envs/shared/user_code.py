@@ -26,7 +26,7 @@ _imported: set[str] = set()  # modules of `find_class`: their errors are reporte
 
 
 def is_name(text: str) -> bool:
-    """Whether a text names a class as "package.module:Class"."""
+    """Returns whether a text names a class as "package.module:Class"."""
     return re.fullmatch(NAME, text) is not None
 
 
@@ -136,7 +136,7 @@ def _owner(frame: FrameType) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """The exception as text, with the last line of user code in its traceback."""
+    """Returns the exception as text, with the last line of user code in its traceback."""
     first = (str(error).strip() or "no message").splitlines()[0]
     text = f"{type(error).__name__}: {first}"
     places = [each for each in traceback.walk_tb(error.__traceback__) if _owner(each[0]) in (NAMED, OTHER)]
@@ -148,5 +148,5 @@ def _told(error: BaseException) -> str:
 
 
 def _shown(file: str) -> str:
-    """A path, relative to the working directory if it lies in it."""
+    """Returns a path, relative to the working directory if it lies in it."""
     return str(Path(file).relative_to(Path.cwd())) if Path(file).is_relative_to(Path.cwd()) else file

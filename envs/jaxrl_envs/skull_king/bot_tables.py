@@ -111,7 +111,7 @@ def _danger(play: int) -> int:
 
 
 def _order(key: Callable[[int], object]) -> np.ndarray:
-    """The bit planes of each play's position when plays are sorted by `key`."""
+    """Returns the bit planes of each play's position when plays are sorted by `key`."""
     position = {play: i for i, play in enumerate(sorted(range(c.NUM_PLAYS), key=key))}  # type: ignore[arg-type]
     return planes(by_slot(position.__getitem__))
 

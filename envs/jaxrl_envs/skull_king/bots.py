@@ -35,7 +35,7 @@ _LOSE, _MID, _WIN = 0, 1, 2
 
 
 def choose_random(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
-    """A uniformly random legal action, i32[]."""
+    """Returns a uniformly random legal action, i32[]."""
     del game, setup
     count = sum(lax.population_count(word) for word in legal)
     return rules.action_of_bit(nth_set_bit(legal, k[0] * jnp.asarray(count).astype(jnp.int32) // 1000))
@@ -78,7 +78,7 @@ CHOOSE: Mapping[str, Choose] = {
 
 
 def make_bots(setup: Setup) -> dict[str, Bot]:
-    """The bots of a table as `(state, key) -> action`; k is drawn from the key."""
+    """Returns the bots of a table as `(state, key) -> action`; k is drawn from the key."""
 
     def play(choose: Choose, state, key: Key) -> jax.Array:
         k = jax.vmap(lambda bits: scale(bits, jnp.int32(1000)))(jax.random.bits(key, (3,)))
@@ -341,14 +341,14 @@ def find_threats(game: SkullKingGame, setup: Setup) -> Threats:
 
 
 def unseen_cards(game: SkullKingGame, setup: Setup) -> CardSet:
-    """The cards that the actor cannot place: not in its hand, played, seen with Jade or discarded by it."""
+    """Returns the cards that the actor cannot place: not in its hand, played, seen with Jade or discarded by it."""
     r, actor = game.round, game.actor
     known = r.hands.of(actor) | r.seen | r.jade_view.where(r.jade == actor) | r.discards.where(r.bendt == actor)
     return c.deck(setup.expansion) - known
 
 
 def _first(cards: CardSet) -> CardSet:
-    """A set with the first card of `cards` alone; the empty set stays empty."""
+    """Returns a set with the first card of `cards` alone; the empty set stays empty."""
     w0 = cards.w0 & (jnp.uint32(0) - cards.w0)
     w1 = jnp.where(cards.w0 == 0, cards.w1 & (jnp.uint32(0) - cards.w1), jnp.uint32(0))
     w2 = jnp.where((cards.w0 | cards.w1) == 0, cards.w2 & (jnp.uint32(0) - cards.w2), jnp.uint32(0))

@@ -45,12 +45,12 @@ SPECIAL_NAMES = {
 
 
 def slot_of(card: int) -> int:
-    """The slot of a card id known when the program is traced."""
+    """Returns the slot of a card id known when the program is traced."""
     return card + 2 * min(card // 14, 4)
 
 
 def slot(card: jax.Array) -> jax.Array:
-    """The slot of a card id, i32[]."""
+    """Returns the slot of a card id, i32[]."""
     return card + 2 * jnp.minimum(suit_of(card), 4)
 
 
@@ -60,7 +60,7 @@ def suit_of(card: jax.Array) -> jax.Array:
 
 
 def card(slot: jax.Array) -> jax.Array:
-    """The card id of a slot, i32[]."""
+    """Returns the card id of a slot, i32[]."""
     return slot - 2 * jnp.minimum(slot >> 4, 4)
 
 
@@ -68,7 +68,7 @@ SLOTS = tuple(slot_of(card_id) for card_id in range(NUM_CARDS))  # slot of each 
 
 
 def card_set(cards) -> CardSet:
-    """A CardSet of card ids known when the program is traced."""
+    """Returns a CardSet of card ids known when the program is traced."""
     return CardSet.constant(slot_of(c) for c in cards)
 
 
@@ -85,7 +85,7 @@ def suit_bits(cards: CardSet, suit: jax.Array) -> jax.Array:
 
 
 def suit_cards(suit: jax.Array, numbers: jax.Array) -> CardSet:
-    """The set of cards of `suit` (i32[], 0..3) with the given number bits (u32[]); empty for NO_SUIT."""
+    """Returns the set of cards of `suit` (i32[], 0..3) with the given number bits (u32[]); empty for NO_SUIT."""
     bits = numbers << ((suit & 1) * 16).astype(jnp.uint32)
     zero = jnp.uint32(0)
     return CardSet(jnp.where(suit < 2, bits, zero), jnp.where((suit == 2) | (suit == 3), bits, zero), zero)

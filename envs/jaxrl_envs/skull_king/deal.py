@@ -88,7 +88,7 @@ def is_dealt(deal: Deal, number: jax.Array, setup: Setup) -> jax.Array:
 
 
 def spare_deal(number: jax.Array, bits: jax.Array, setup: Setup) -> Deal:
-    """One of `SPARE` complete deals of round `number`, chosen by `bits` (u32[]).
+    """Returns one of `SPARE` complete deals of round `number`, chosen by `bits` (u32[]).
 
     For games that follow one cut short by an illegal action, whose next deal is not complete: to deal the rest of it
     takes a loop whose end depends on data, and a GPU waits for the host in each of its rounds.
@@ -116,7 +116,7 @@ def _spare_words(setup: Setup) -> np.ndarray:
 
 
 def deal_from_deck(deck: jax.Array, number: jax.Array, setup: Setup) -> Deal:
-    """The deal of round `number` (i32[], 1..10) from a deck order: seat i gets deck[i*h : (i+1)*h].
+    """Returns the deal of round `number` (i32[], 1..10) from a deck order: seat i gets deck[i*h : (i+1)*h].
 
     Args:
       deck: integers [74], top first; without the expansion only the first 70 count.

@@ -171,7 +171,7 @@ class SkullKing(Env):
         return observe.unpack(observation, self.setup).phase == rules.BID
 
     def came_true(self, before: State, action: jax.Array, after: State) -> CameTrue | None:
-        """The bids that a scored round made true, where rewards are the points of rounds."""
+        """Returns the bids that a scored round made true, where rewards are the points of rounds."""
         assert isinstance(before, SkullKingState)
         if self.reward not in ("points_dense", "points_tricks"):
             return None
@@ -221,7 +221,7 @@ class SkullKing(Env):
         return self._wrap(state, worlds.world_with(state.game, seat, holders, key, self.setup))
 
     def with_secret_choices(self, state: State, seat: jax.Array, choose: Bot, key: Key) -> SkullKingState:
-        """The bids that others have made face down."""
+        """Returns the bids that others have made face down."""
         assert isinstance(state, SkullKingState)
 
         def bid(other: jax.Array) -> jax.Array:
@@ -306,7 +306,7 @@ class SkullKing(Env):
     # ---- given decks --------------------------------------------------------------------------------------------
 
     def init_from_decks(self, decks: jax.Array, first: jax.Array) -> SkullKingState:
-        """A whole game from given deck orders.
+        """Returns a whole game from given deck orders.
 
         Args:
           decks: integers [10, 74] (70 without the expansion; further columns are ignored), the deck of each round.
@@ -334,14 +334,14 @@ class SkullKing(Env):
         return lax.scan(one, deal, bits)[0]
 
     def _draw_number(self, key: Key) -> jax.Array:
-        """The round of an episode: 1, or drawn by weight when episodes are single rounds."""
+        """Returns the round of an episode: 1, or drawn by weight when episodes are single rounds."""
         if not self.setup.single_round:
             return jnp.int32(1)
         below = jnp.asarray(np.cumsum(self.round_weights, dtype=np.float32)[:-1])
         return 1 + kernels.total(jax.random.uniform(key) >= below)
 
     def _begin(self, number: jax.Array, deal: Deal, key: Key) -> SkullKingState:
-        """A new episode; `observation` still has to be filled in."""
+        """Returns a new episode; `observation` still has to be filled in."""
         first_key, next_key, score_key = jax.random.split(key, 3)
         first = scale(jax.random.bits(first_key), jnp.int32(self.num_players))
         game = rules.begin_game(number, deal, first, self.setup)

@@ -56,7 +56,7 @@ def came_true(game: SkullKingGame, action: jax.Array, setup: Setup) -> CameTrue:
 
 
 def relabelled(observation: jax.Array, mask: jax.Array, bid: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
-    """An observation after the bids, and its mask bool[100], had the seat bid `bid` (i32[])."""
+    """Returns an observation after the bids, and its mask bool[100], had the seat bid `bid` (i32[])."""
     v = observe.unpack(observation, setup)
     own = (observation[OWN_BID] & ~jnp.uint32(15)) | bid.astype(jnp.uint32)
     actions = np.arange(NUM_ACTIONS)

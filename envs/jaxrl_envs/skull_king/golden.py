@@ -65,7 +65,7 @@ def actions_of(record: Record) -> list[int]:
 
 
 def _max_decisions(players: int) -> int:
-    """The longest possible game: bids, plays and five ability decisions a round (specification section 6)."""
+    """Returns the longest possible game: bids, plays and five ability decisions a round (specification section 6)."""
     most = 8 if players == 8 else 10
     return players * sum(1 + min(number, most) for number in range(1, NUM_ROUNDS + 1)) + 5 * NUM_ROUNDS
 
@@ -246,7 +246,7 @@ def _inputs(records: list[Record], length: int) -> tuple[np.ndarray, ...]:
 
 @cache
 def _compile(setup: Setup, batch: int, length: int, bots: bool) -> Callable:
-    """The program for one table. Compiling is nearly all of the work, so the expensive passes are left out."""
+    """Returns the program for one table. Compiling is nearly all of the work, so the expensive passes are left out."""
     shapes = (
         jax.ShapeDtypeStruct((batch, NUM_ROUNDS, NUM_CARDS), jnp.uint8),
         jax.ShapeDtypeStruct((batch,), jnp.int32),
@@ -331,7 +331,7 @@ def _resolve_trick(plays: jax.Array):
 
 
 def _label(record: Record, place: int) -> str:
-    """The number of a game, if it has one."""
+    """Returns the number of a game, if it has one."""
     return f"game {record.get('game', place)}"
 
 

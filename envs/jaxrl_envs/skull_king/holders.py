@@ -52,7 +52,7 @@ def holders(observation: jax.Array, privileged: jax.Array, setup: Setup) -> jax.
 
 
 def dealt(game: SkullKingGame, seat: jax.Array, holders: jax.Array, setup: Setup) -> tuple[Hands, CardSet]:
-    """All hands and Bendt's discards where `holders` (i32[74]) hold what `seat` cannot see."""
+    """Returns all hands and Bendt's discards where `holders` (i32[74]) hold what `seat` cannot see."""
     n, r = setup.players, game.round
     hands = Hands.empty(n).give(seat, r.hands.of(seat))
     for i in range(1, n):

@@ -79,7 +79,7 @@ _MISC = (  # (field, bits, offset): small numbers packed into the last words; st
 
 
 def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
-    """The observation of `seat` (i32[]), u32[NUM_WORDS], and more with a history."""
+    """Returns the observation of `seat` (i32[]), u32[NUM_WORDS], and more with a history."""
     n, r = setup.players, game.round
     seat = jnp.asarray(seat).astype(jnp.int32)
     winners, tigress_wins = winning_plays(r.trick)
@@ -123,7 +123,7 @@ def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
 
 
 def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
-    """The inverse of `pack`."""
+    """Returns the inverse of `pack`."""
     chex.assert_rank(observation, 1)
     w, n = observation, setup.players
     seats = np.arange(n)
@@ -261,7 +261,7 @@ def _suits(sets: jax.Array) -> list[jax.Array]:
 
 
 def _moved(suits: list[jax.Array], place: jax.Array) -> list[jax.Array]:
-    """One word for each plain suit, in the order of their places."""
+    """Returns one word for each plain suit, in the order of their places."""
     none = jnp.uint32(0)
     return [sum((jnp.where(place[s] == p, suits[s], none) for s in range(_PLAIN)), none) for p in range(_PLAIN)]
 
@@ -287,7 +287,7 @@ def _one_hot(index: jax.Array, size: int) -> jax.Array:
 
 
 def features(observation: jax.Array, setup: Setup) -> jax.Array:
-    """One observation as f32[F]; F = 354 + 41 * P, and 149 + 74 * P more with a history."""
+    """Returns one observation as f32[F]; F = 354 + 41 * P, and 149 + 74 * P more with a history."""
     v = unpack(observation, setup)
     cards = c.card_bits(jnp.stack([v.hand, v.winners & v.hand, v.seen, v.out])).astype(jnp.float32).reshape(-1)
     parts = [cards, _context(v, setup)]

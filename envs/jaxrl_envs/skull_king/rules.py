@@ -95,7 +95,7 @@ class RoundResult(NamedTuple):
 
 
 def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) -> SkullKingGame:
-    """A game before the first bid of round `number` (i32[]); `first` (i32[]) started round 1."""
+    """Returns a game before the first bid of round `number` (i32[]); `first` (i32[]) started round 1."""
     leads = small_mod(first + number - 1, setup.players)
     return SkullKingGame(
         number=number,
@@ -112,7 +112,7 @@ def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) ->
 
 
 def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> SkullKingGame:
-    """A whole game from given deck orders.
+    """Returns a whole game from given deck orders.
 
     Args:
       decks: integers [10, 74] (70 without the expansion; further columns are ignored), the deck of each round.
@@ -128,18 +128,18 @@ def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> SkullKi
 
 
 def starter(game: SkullKingGame, setup: Setup) -> jax.Array:
-    """The seat that bids first and leads the first trick of the current round."""
+    """Returns the seat that bids first and leads the first trick of the current round."""
     return small_mod(game.first + game.number - 1, setup.players)
 
 
 def stock(game: SkullKingGame, setup: Setup) -> CardSet:
-    """The undealt cards of the current round."""
+    """Returns the undealt cards of the current round."""
     r = game.round
     return c.deck(setup.expansion) - r.hands.held - r.seen - r.discards
 
 
 def legal_cards(game: SkullKingGame) -> CardSet:
-    """The acting seat's legal cards in PLAY (specification section 4) or BENDT."""
+    """Returns the acting seat's legal cards in PLAY (specification section 4) or BENDT."""
     hand = game.round.hands.of(game.actor)
     follow = game.round.trick.follow
     suit = c.suit_cards(follow, c.suit_bits(hand, follow))
@@ -149,7 +149,7 @@ def legal_cards(game: SkullKingGame) -> CardSet:
 
 
 def legal_words(game: SkullKingGame, setup: Setup) -> tuple[jax.Array, ...]:
-    """The legal actions as four u32 words.
+    """Returns the legal actions as four u32 words.
 
     Words 0..2 are the legal cards by slot; word 3 has bit 0 = action 85, bits 1..14 = actions 86..99 and bits
     15..25 = bids 0..10. Within a phase the bit order is the action order.
@@ -171,13 +171,13 @@ def legal_words(game: SkullKingGame, setup: Setup) -> tuple[jax.Array, ...]:
 
 
 def action_of_bit(bit: jax.Array) -> jax.Array:
-    """The action of a bit index 0..127 of `legal_words`, i32[]."""
+    """Returns the action of a bit index 0..127 of `legal_words`, i32[]."""
     special = jnp.where(bit < 111, bit - 96 + PLAY_TIGRESS_PIRATE, bit - 111)
     return jnp.where(bit < 96, FIRST_PLAY + c.card(bit), special)
 
 
 def bit_of_action(action: jax.Array) -> jax.Array:
-    """The bit index of an action, i32[]."""
+    """Returns the bit index of an action, i32[]."""
     other = jnp.where(action < FIRST_PLAY, action + 111, action - PLAY_TIGRESS_PIRATE + 96)
     card = (action >= FIRST_PLAY) & (action < PLAY_TIGRESS_PIRATE)
     return jnp.where(card, c.slot(action - FIRST_PLAY), other)
@@ -273,7 +273,7 @@ def _finish_trick(game: SkullKingGame, playing: jax.Array, setup: Setup) -> tupl
 
 
 def _use_ability(game: SkullKingGame, action: jax.Array, phase: jax.Array, setup: Setup) -> SkullKingGame:
-    """The decisions of Rosie, Roatan and Harry (Bendt's discards are in `_use_card`)."""
+    """Returns the decisions of Rosie, Roatan and Harry (Bendt's discards are in `_use_card`)."""
     if not setup.abilities:
         return game
     r, actor = game.round, game.actor
@@ -288,7 +288,7 @@ def _use_ability(game: SkullKingGame, action: jax.Array, phase: jax.Array, setup
 def _next_phase(
     game: SkullKingGame, phase: jax.Array, trick_done: jax.Array, outcome: Outcome, actor: jax.Array, setup: Setup
 ) -> tuple[SkullKingGame, jax.Array]:
-    """The next seat and phase; bool[] whether the round is over. A Pirate's ability begins here."""
+    """Returns the next seat and phase; bool[] whether the round is over. A Pirate's ability begins here."""
     r = game.round
     next_seat = small_mod(actor + 1, setup.players)
     last_bid = (phase == BID) & (next_seat == r.leader)

@@ -105,7 +105,7 @@ class Outcome(NamedTuple):
 
 
 def resolve(trick: Trick, leader: jax.Array) -> Outcome:
-    """The outcome if the trick ended now (specification section 5, lines 1 to 10)."""
+    """Returns the outcome if the trick ended now (specification section 5, lines 1 to 10)."""
     has_king, has_mermaid, has_pirate = trick.king >= 0, trick.mermaid >= 0, trick.pirate >= 0
     mermaid_wins = has_mermaid & (has_king | ~has_pirate)
     king_wins = has_king & ~has_mermaid

@@ -81,7 +81,7 @@ def with_bids(game: SkullKingGame, seat: jax.Array, bids: jax.Array, setup: Setu
 def _deal_hidden(
     game: SkullKingGame, seat: jax.Array, key: jax.Array, jade_key: jax.Array, setup: Setup
 ) -> tuple[Hands, CardSet]:
-    """All hands, and Bendt's discards."""
+    """Returns all hands, and Bendt's discards."""
     r, n = game.round, setup.players
     own = r.hands.of(seat)
     own_discards = r.discards.where(r.bendt == seat)
@@ -114,7 +114,7 @@ def _deal_hidden(
 def _without_stock(
     game: SkullKingGame, seat: jax.Array, pool: CardSet, key: jax.Array, setup: Setup
 ) -> tuple[CardSet, CardSet]:
-    """The cards that may be elsewhere than in the stock, and those of them that `seat` once saw there.
+    """Returns the cards that may be elsewhere than in the stock, and those of them that `seat` once saw there.
 
     A seat that looked at the stock with Jade knows all of it, but for the cards drawn with Bendt since then: how
     many of them are still hidden is known, not which.
@@ -129,13 +129,13 @@ def _without_stock(
 
 
 def _random(cards: CardSet, bits: jax.Array) -> CardSet:
-    """One of some cards, as a set; the empty set of none."""
+    """Returns one of some cards, as a set; the empty set of none."""
     size = cards.count()
     return CardSet.single(cards.nth(scale(bits, size))).where(size > 0)
 
 
 def _of_suits(suits: jax.Array) -> CardSet:
-    """The numbered cards of some suits, u32[] with bit = suit: suit s is bits 16 s .. 16 s + 13."""
+    """Returns the numbered cards of some suits, u32[] with bit = suit: suit s is bits 16 s .. 16 s + 13."""
     halves = [jnp.where((suits >> s) & 1, jnp.uint32(0x3FFF << (16 * (s & 1))), jnp.uint32(0)) for s in range(4)]
     return CardSet(halves[0] | halves[1], halves[2] | halves[3], jnp.uint32(0))
 

@@ -68,7 +68,7 @@ class DQN(Algorithm):
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
 
     def init(self, key: jax.Array) -> DQNLearner:
-        """The initial learner from a typed key, with an empty replay buffer unless that is on the host."""
+        """Returns the initial learner from a typed key, with an empty replay buffer unless that is on the host."""
         params = self.network.init(key)
         return DQNLearner(
             params=params,
@@ -91,7 +91,7 @@ class DQN(Algorithm):
         return make_hyper(dqn, self.config.num_updates, more=chosen)
 
     def policy(self, learner: DQNLearner, number: jax.Array) -> ExploringPolicy:
-        """The current parameters with the epsilon of this update; fully random until learning starts."""
+        """Returns the current parameters with the epsilon of this update; fully random until learning starts."""
         epsilon = jnp.where(learner.ready, DQNCoefs(**learner.hyper.at(number)).epsilon, 1.0)
         return ExploringPolicy(params=learner.params, epsilon=epsilon)
 
@@ -133,7 +133,7 @@ class DQN(Algorithm):
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
     def metrics_of(self, sums: LearnSums, coefs: DQNCoefs, epsilon: Any, drawable: Any) -> Metrics:
-        """The metrics of one update, by TensorBoard tag; means are missing before learning starts.
+        """Returns the metrics of one update, by TensorBoard tag; means are missing before learning starts.
 
         Args:
           sums: over its optimizer steps.
@@ -162,7 +162,7 @@ class DQN(Algorithm):
         return DQNHostLearning(self, timers)
 
     def saved(self, learner: DQNLearner) -> DQNLearner:
-        """The learner with or without the replay buffer, according to `dqn.save_replay`."""
+        """Returns the learner with or without the replay buffer, according to `dqn.save_replay`."""
         return learner if self.config.dqn.save_replay else learner.replace(replay=None)
 
     def carried(self, learner: DQNLearner, new: DQNLearner) -> DQNLearner:

@@ -102,14 +102,14 @@ class RecordFormat:
 
 
 def _kept_as(dtype: Any, storage: str) -> np.dtype:
-    """The storage dtype of an observation leaf: floats as `storage`, bools as bytes."""
+    """Returns the storage dtype of an observation leaf: floats as `storage`, bools as bytes."""
     if jnp.issubdtype(dtype, jnp.floating):
         return np.dtype(storage)
     return np.dtype(np.uint8) if jnp.issubdtype(dtype, jnp.bool_) else np.dtype(dtype)
 
 
 def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayBuffer:
-    """An empty replay buffer of `capacity` records for `lanes` lanes (B) and `seats` seats (P)."""
+    """Returns an empty replay buffer of `capacity` records for `lanes` lanes (B) and `seats` seats (P)."""
     width = 1 << max(0, (capacity - 1).bit_length() // 2)
     return ReplayBuffer(
         content=jnp.zeros((capacity, form.bytes), jnp.uint8),
@@ -123,7 +123,7 @@ def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayBu
 
 
 def sequel_of(memory: ReplayBuffer, records: jax.Array) -> Sequel:
-    """The successors of records i32[...]."""
+    """Returns the successors of records i32[...]."""
     link = memory.links[records]
     return Sequel(link[..., 0], jax.lax.bitcast_convert_type(link[..., 1], jnp.float32))
 
@@ -230,7 +230,7 @@ class DeviceReplay:
         return RecordFormat(self._env.observation_spec, self._env.num_actions, STORAGE)
 
     def empty(self) -> ReplayBuffer:
-        """An empty buffer."""
+        """Returns an empty buffer."""
         return empty(self.form, self._dqn.capacity, self._lanes, self._env.num_players)
 
     def push(self, memory: ReplayBuffer, steps: Transition) -> ReplayBuffer:

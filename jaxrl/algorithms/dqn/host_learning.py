@@ -103,7 +103,7 @@ class DQNHostLearning(HostLearning):
         key: jax.Array,
         k: jax.Array,
     ) -> tuple[DQNLearner, jax.Array, LearnSums]:
-        """One step; only `kept` (target network and optimizer state) is donated."""
+        """Returns one step; only `kept` (target network and optimizer state) is donated."""
         params, rest = first
         learner = rest.replace(params=params, target=kept[0], opt_state=kept[1])
         algorithm, coefs = self._algorithm, DQNCoefs(**rest.hyper.at(number))
@@ -112,5 +112,5 @@ class DQNHostLearning(HostLearning):
         return learner, priority, jax.tree.map(jnp.add, sums, now)
 
     def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:
-        """The metrics of one update."""
+        """Returns the metrics of one update."""
         return self._algorithm.metrics_of(sums, DQNCoefs(**hyper.at(number)), epsilon, drawable)

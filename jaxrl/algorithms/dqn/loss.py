@@ -43,7 +43,7 @@ def importance_weights(priority: jax.Array, beta: jax.Array) -> jax.Array:
 
 
 def new_priority(error: jax.Array, alpha: jax.Array, eps: jax.Array) -> jax.Array:
-    """The priorities f32[N] of transitions with these TD errors: (|error| + eps)^alpha."""
+    """Returns the priorities f32[N] of transitions with these TD errors: (|error| + eps)^alpha."""
     return (jnp.abs(error) + eps) ** alpha
 
 
@@ -79,7 +79,7 @@ def dqn_loss(
     network: Network,
     keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossParts]:
-    """The weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015).
+    """Returns the weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015).
 
     Args:
       params, target_params, network: as for `targets`.

@@ -94,7 +94,7 @@ def before(xp: Any, after: Sequel, now: Recorded) -> tuple[Sequel, Sequel]:
 
 
 def _nothing_follows(xp: Any, waiting: Waiting) -> Sequel:
-    """The successors seen from the last step."""
+    """Returns the successors seen from the last step."""
     return Sequel(xp.full_like(waiting.record, OPEN), xp.zeros_like(waiting.reward))
 
 

@@ -44,7 +44,7 @@ class DQNLearner(Learner):
     replay: Any  # `device_replay.ReplayBuffer` or `host_replay.HostReplayBuffer`; None while a `HostLearning` holds it
 
     def on_device(self) -> DQNLearner:
-        """The learner without a replay buffer on the host."""
+        """Returns the learner without a replay buffer on the host."""
         return self.replace(replay=None) if isinstance(self.replay, HostReplayBuffer) else self
 
 

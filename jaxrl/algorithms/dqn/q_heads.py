@@ -14,7 +14,7 @@ from jaxrl.networks.factory import NOISE, HeadKind
 
 
 def heads_of(dqn: DQNConfig) -> HeadKind:
-    """The configured heads of a Q network."""
+    """Returns the configured heads of a Q network."""
     noisy = dqn.exploration == "noisy"
     make = functools.partial(QHeads, noisy=noisy)
 

@@ -59,12 +59,12 @@ class Hierarchical(Algorithm):
         self.hindsight = config.hierarchical.hindsight.on
 
     def init(self, key: jax.Array) -> HierarchicalLearner:
-        """The initial learner of both roles from a typed key."""
+        """Returns the initial learner of both roles from a typed key."""
         parts = {name: role.ppo.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
         return self._joined(parts).replace(hyper=self.hyper())
 
     def hyper(self) -> dict[str, Hyper]:
-        """The numbers of each role, and of hindsight."""
+        """Returns the numbers of each role, and of hindsight."""
         first, last = self.config.train.from_update, self.config.num_updates
         hindsight = make_hyper(self.config.hierarchical, last, first)
         return {name: role.ppo.hyper() for name, role in self._roles.items()} | {HINDSIGHT: hindsight}
@@ -75,7 +75,7 @@ class Hierarchical(Algorithm):
         return found
 
     def policy(self, learner: HierarchicalLearner, number: jax.Array) -> TemperedPolicy:
-        """The parameters of both roles at the temperature of this update."""
+        """Returns the parameters of both roles at the temperature of this update."""
         temperature = self._roles[WORKER].ppo.policy(_part(learner, WORKER), number).temperature
         return TemperedPolicy(params=learner.params, temperature=temperature)
 

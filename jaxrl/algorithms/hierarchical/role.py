@@ -44,7 +44,7 @@ from jaxrl_envs.contract.env import Env
 
 
 def role_config(config: Config, name: str) -> Config:
-    """The configuration with the settings of a role in its section `ppo`."""
+    """Returns the configuration with the settings of a role in its section `ppo`."""
     manager, worker = config.hierarchical.manager, config.hierarchical.worker
     keys = ("epochs", "learning_rate", "entropy_coef")
     settings = {key: getattr(manager, key) if name == MANAGER else getattr(worker, key) for key in keys}
@@ -142,7 +142,7 @@ class Role:
         return params, opt_state, sums, about
 
     def _relabelled(self, rollout: Rollout, coefs: PPOCoefs, scale: jax.Array) -> tuple[hindsight.Relabelled, Metrics]:
-        """The relabelled decisions as batch rows, with gains scaled like the advantages; and metrics."""
+        """Returns the relabelled decisions as batch rows, with gains scaled like the advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
         found = hindsight.relabel(
             self.network, self.env, rollout.policy.params, rollout, manages, coefs.temperature, hindsight.CAP

@@ -100,7 +100,7 @@ class PPO(Algorithm):
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
-        """The initial learner from a typed key."""
+        """Returns the initial learner from a typed key."""
         params = self.network.init(key)
         critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
         belief = self._belief.init(jax.random.fold_in(key, 2)) if self._belief else None
@@ -123,11 +123,11 @@ class PPO(Algorithm):
             )
 
     def hyper(self) -> Hyper:
-        """The numbers of the section `ppo`."""
+        """Returns the numbers of the section `ppo`."""
         return make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update)
 
     def policy(self, learner: PPOLearner, number: jax.Array) -> TemperedPolicy:
-        """The current parameters at the temperature of this update."""
+        """Returns the current parameters at the temperature of this update."""
         return TemperedPolicy(params=learner.params, temperature=coefs_of(learner, number).temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
@@ -249,7 +249,7 @@ class PPO(Algorithm):
 
 
 def coefs_of(learner: PPOLearner, number: jax.Array) -> PPOCoefs:
-    """The coefficients of update `number` (i32[])."""
+    """Returns the coefficients of update `number` (i32[])."""
     return PPOCoefs(**learner.hyper.at(number))
 
 
@@ -265,7 +265,7 @@ def sample_action(network: Network, policy: TemperedPolicy, asked: Asked, memory
 
 
 def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCoefs) -> Metrics:
-    """The metrics of one update, by TensorBoard tag."""
+    """Returns the metrics of one update, by TensorBoard tag."""
     steps, parts = sums.steps, sums.parts
     learnt, decisions = across_devices((jnp.sum(batch.weight > 0.0), jnp.float32(batch.weight.size)))
     pulled = {

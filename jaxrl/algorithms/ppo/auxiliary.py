@@ -68,7 +68,7 @@ class AuxiliaryNetwork:
         self._init = _initialiser(self._module, self._size)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """The initial state from a typed key."""
+        """Returns the initial state from a typed key."""
         params = self._init(key)
         statistics = normaliser.fresh(self._size) if self._normalize else None
         return AuxiliaryState(
@@ -157,7 +157,7 @@ def by_lane(tree: PyTree) -> PyTree:
 
 
 def _initialiser(module: nn.Module, size: int) -> Callable[[jax.Array], Any]:
-    """A function from a key to parameters of a module with inputs f32[size]."""
+    """Returns a function from a key to parameters of a module with inputs f32[size]."""
 
     @jax.jit  # one program instead of one for every operation of every layer
     @jax.custom_batching.sequential_vmap  # LAPACK's batched QR deadlocks on two cores

@@ -64,7 +64,7 @@ class BeliefLearner:
         self._network = AuxiliaryNetwork(config, config.ppo.belief, HolderHead, outputs, env.features, form, 1)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """The initial state from a typed key."""
+        """Returns the initial state from a typed key."""
         return self._network.init(key)
 
     def odds(self, stored: Mapping[str, Any], observation: PyTree) -> jax.Array:

@@ -66,7 +66,7 @@ class Critic:
         self._network = AuxiliaryNetwork(config, config.ppo.critic, ValueHead, 1, encode, forms(env), 0)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
-        """The initial state from a typed key."""
+        """Returns the initial state from a typed key."""
         return self._network.init(key)
 
     def values(self, critic: AuxiliaryState, rollout: Rollout) -> Values:

@@ -79,7 +79,7 @@ def ppo_loss(
     coefs: PPOCoefs,
     dropout_keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossSums]:
-    """The *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
+    """Returns the *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
     Args:
       params: of `network`.
@@ -146,7 +146,7 @@ def _divergences(
 
 
 def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
-    """The loss from its parts (either sums or means)."""
+    """Returns the loss from its parts (either sums or means)."""
     loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy
     if settings.magnet != "none":
         loss = loss + coefs.magnet_coef * sums.magnet_kl

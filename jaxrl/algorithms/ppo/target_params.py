@@ -28,7 +28,7 @@ TargetParams = dict[str, Any]
 
 
 def first(config: PPOConfig, params: Any) -> TargetParams:
-    """The initial target parameters; copied, because an array can be donated to a program only once."""
+    """Returns the initial target parameters; copied, because an array can be donated to a program only once."""
     kept = [MAGNET] * (config.magnet == "policy") + [AVERAGE] * (config.ema > 0.0) + [ANCHOR] * config.anchor.on
     return {name: jax.tree.map(jnp.copy, params) for name in kept}
 

@@ -175,12 +175,12 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def is_value_head(path: Any) -> bool:
-    """Whether this parameter path belongs to the last layer of the value head, `heads/value`."""
+    """Returns whether this parameter path belongs to the last layer of the value head, `heads/value`."""
     return "['heads']['value']" in jax.tree_util.keystr(path)
 
 
 def make_rule(settings: PPOConfig, coefs: PPOCoefs) -> optax.GradientTransformation:
-    """The optimizer for one update."""
+    """Returns the optimizer for one update."""
     return optimizer.make_optimizer(settings.optimizer, coefs.learning_rate, coefs.max_grad_norm, ADAM_EPS)
 
 
@@ -254,7 +254,7 @@ def shuffled_groups(group_keys: jax.Array, shape: Shuffle, last: jax.Array | Non
 
 
 def rows_of(batch: Any) -> Any:
-    """The batch with one leading axis: steps * lanes, or chunks * lanes for recurrent states."""
+    """Returns the batch with one leading axis: steps * lanes, or chunks * lanes for recurrent states."""
     return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), batch)
 
 
@@ -356,7 +356,7 @@ def _minibatch(
     number: jax.Array,
     carry: _Carry,
 ) -> _Carry:
-    """One optimizer step, undone if the KL divergence is too large; nothing if that was so in a step before."""
+    """Returns one optimizer step, undone if the KL divergence is too large; nothing if that was so in a step before."""
     done = carry.stopped | (number >= order.length)
     epoch, index = order.at(number)
     gradient, parts = _gradient(loss, layout.split(carry.params), epoch, index)
@@ -378,7 +378,7 @@ def _minibatch(
 
 
 def _gradient(loss: Callable[..., Any], params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:
-    """The gradient of the mean loss of a minibatch (chunks i32[accumulate, n]), and the means of its parts."""
+    """Returns the gradient of the mean loss of a minibatch (chunks i32[accumulate, n]), and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
         found: tuple[Any, LossSums] = jax.grad(loss, has_aux=True)(params, epoch, index)

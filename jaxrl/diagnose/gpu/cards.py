@@ -54,7 +54,7 @@ _FACTS = {  # as their drivers report them
 
 
 def find_card(name: str) -> Card:
-    """The card of that name, or of a file with XLA's description (`GpuTargetConfigProto` as text).
+    """Returns the card of that name, or of a file with XLA's description (`GpuTargetConfigProto` as text).
 
     Raises:
       UserError: there is neither, or the file is another one.

@@ -101,7 +101,7 @@ def parts(found: Compiled, config: Config) -> dict[str, Counter[str]]:
 
 
 def limited(counts: Counter[str]) -> dict[str, int]:
-    """The figures of a part that a budget limits."""
+    """Returns the figures of a part that a budget limits."""
     return dict(zip(LIMITS, (kernels_of(counts), counts["copy"], counts["waits"]), strict=True))
 
 
@@ -139,7 +139,7 @@ def beyond(path: Path, name: str, found: dict[str, Counter[str]]) -> list[str]:
 
 
 def describe(found: Compiled, config: Config, card: Card) -> str:
-    """A report as text."""
+    """Returns a report as text."""
     memory = ", ".join(f"{kind} {size / 1e6:.1f}" for kind, size in found.memory.items())
     head = ["loop", "rounds", "kernels in a round", *KINDS, "other", "waits", "MB", "GFLOP of products", "line"]
     text = [
@@ -181,13 +181,13 @@ def _row(loop: Loop, depth: int) -> list[str]:
 
 
 def _title(loop: Loop) -> str:
-    """The scope that a loop makes, or what it is."""
+    """Returns the scope that a loop makes, or what it is."""
     scopes = [scope for scope in PARTS.values() if _makes(loop, scope)]
     return scopes[0] if scopes else "branch" if loop.op_name.endswith("cond") else "loop" if loop.source else "program"
 
 
 def _makes(loop: Loop, scope: str) -> bool:
-    """Whether it is the loop of a named scope."""
+    """Returns whether it is the loop of a named scope."""
     return re.search(rf"\b{scope}\)*/while$", loop.op_name) is not None
 
 
@@ -208,6 +208,6 @@ def _costliest(program: Loop) -> Iterator[list[str]]:
 
 
 def short(source: str) -> str:
-    """A source line from its package on."""
+    """Returns a source line from its package on."""
     found: Any = re.search(r"(?:site-packages/|/(?=(?:jaxrl|jaxrl_envs|tests|examples)/))([^/].*)$", source)
     return found.group(1) if found else source

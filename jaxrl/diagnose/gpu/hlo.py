@@ -94,7 +94,7 @@ def kernels_of(found: Counter[str]) -> int:
 
 
 def read(text: str, bounded: bool = True) -> Loop:
-    """The program of an optimised HLO module, as `jax.stages.Compiled.as_text` returns it.
+    """Returns the program of an optimised HLO module, as `jax.stages.Compiled.as_text` returns it.
 
     Args:
       text: of the module.
@@ -123,7 +123,7 @@ class _Module:
         )
 
     def program(self) -> Loop:
-        """The entry computation with all that it calls."""
+        """Returns the entry computation with all that it calls."""
         return self._loop(self.entry, "", "", 1, False)
 
     def _loop(self, name: str, op_name: str, source: str, rounds: int, by_data: bool) -> Loop:
@@ -165,7 +165,7 @@ class _Module:
         return max(branches, key=lambda branch: kernels_of(branch.count()))
 
     def _bound(self, condition: str) -> int:
-        """The largest number that a condition compares with, or 1."""
+        """Returns the largest number that a condition compares with, or 1."""
         body = self.computations.get(condition, ())
         called = [condition, *(name for each in body for name in CALLED.findall(each.text))]
         operations = [each for name in called for each in self.computations.get(name, ())]
@@ -199,7 +199,7 @@ class _Module:
         return (op_name.group(1) if op_name else "", source)
 
     def _line(self, frame: int) -> str:
-        """The innermost line that is not of a library, or else the innermost one."""
+        """Returns the innermost line that is not of a library, or else the innermost one."""
         lines: list[str] = []
         while frame in self._frames and not (lines and LIBRARIES not in lines[-1]):
             entry = self._frames[frame]
@@ -211,7 +211,7 @@ class _Module:
 
 
 def _operation(line: str) -> Operation | None:
-    """The instruction on a line, if there is one."""
+    """Returns the instruction on a line, if there is one."""
     plain = re.sub(r"/\*.*?\*/", "", line)
     found = re.match(r"^\s+(ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\((.*)$", plain)
     if not found:
@@ -222,7 +222,7 @@ def _operation(line: str) -> Operation | None:
 
 
 def _table(text: str, name: str) -> dict[int, str]:
-    """A table at the head of a module: number -> rest of its line."""
+    """Returns a table at the head of a module: number -> rest of its line."""
     found = re.search(rf"^{name}\n((?:\d+ .*\n)+)", text, re.MULTILINE)
     lines = found.group(1).splitlines() if found else []
     return {int(number): rest for number, _, rest in (line.partition(" ") for line in lines)}

@@ -90,7 +90,7 @@ Game = tuple[Env, list[State], list[Any], list[str]]  # its states, the actions 
 
 
 def _played(name: str, lookup: Lookup, seat: int, opponents: Sequence[str], seed: int) -> Game:
-    """A new game between players."""
+    """Returns a new game between players."""
     candidate = find_player(name, lookup)
     env = candidate.env
     if not 0 <= seat < env.num_players:
@@ -106,7 +106,7 @@ def _played(name: str, lookup: Lookup, seat: int, opponents: Sequence[str], seed
 
 
 def _replayed(name: str, lookup: Lookup) -> Game:
-    """A recorded game."""
+    """Returns a recorded game."""
     found = replays.read(name, lookup.overrides, lookup.allow)
     enable_compilation_cache(found.config.run.cache_dir)
     states, actions = found.play()

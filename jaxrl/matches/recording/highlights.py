@@ -84,7 +84,7 @@ class HighlightRecorder:
     def _chosen_in_turn(
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
     ) -> tuple[jax.Array, list[PyTree]]:
-        """The actions lane by lane: a `cond` that differs between the lanes of a batch cannot hold a search."""
+        """Returns the actions lane by lane: a `cond` that differs between the lanes of a batch cannot hold a search."""
         one = functools.partial(self._chosen, time=time)
         return jax.lax.map(lambda lane: one(*lane), (args, state, memory, holder, key))
 
@@ -94,7 +94,7 @@ class HighlightRecorder:
         return see(seated, memory, before, action, after, holder, jax.random.fold_in(key, time))
 
     def __call__(self, found: Sequence[Highlight], players: Sequence[Player], title: str) -> list[Replay]:
-        """The replays.
+        """Returns the replays.
 
         Args:
           found: the games, at most `LANES`.

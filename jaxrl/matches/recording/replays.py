@@ -95,7 +95,7 @@ class Replay:
     thinned: list[dict[str, Any]]
 
     def text(self) -> str:
-        """All of the file, unpacked."""
+        """Returns all of the file, unpacked."""
         record = {"replay": FORMAT} | vars(self)
         return _dumped(record | {"sha256": hashlib.sha256(_dumped(record).encode()).hexdigest()})
 
@@ -104,7 +104,7 @@ class Replay:
         files.write(path, self.packed())
 
     def packed(self) -> bytes:
-        """The file."""
+        """Returns the file."""
         return gzip.compress(self.text().encode(), mtime=0)
 
 
@@ -287,7 +287,7 @@ def write_replays(folder: Path, found: Sequence[Replay]) -> None:
 
 
 def _numbers(sketch: PyTree) -> dict[str, Any]:
-    """The arrays of a sketch by name, for JSON, without observations and masks."""
+    """Returns the arrays of a sketch by name, for JSON, without observations and masks."""
     leaves = jax.tree_util.tree_leaves_with_path(sketch)
     named = {re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): leaf for path, leaf in leaves}
     hidden = ("observation", "legal_action_mask")
@@ -307,7 +307,7 @@ def _plain(value: Any) -> Any:
 
 
 def is_replay(name: str) -> bool:
-    """Whether a file is meant as a replay, by its suffix or its first bytes."""
+    """Returns whether a file is meant as a replay, by its suffix or its first bytes."""
     path = Path(name)
     if name.endswith(SUFFIX) or not path.is_file():
         return name.endswith(SUFFIX)
@@ -325,7 +325,7 @@ class OpenedReplay(NamedTuple):
     env: Env
 
     def play(self, lanes: ReplayLanes | None = None) -> tuple[list[State], list[Any]]:
-        """All states, and the actions between them as `Env.film` takes them.
+        """Returns all states, and the actions between them as `Env.film` takes them.
 
         Args:
           lanes: the programs of the game, if they exist already.
@@ -409,5 +409,5 @@ def _said(made: Mapping[str, str]) -> str:
 
 
 def _words_of(leaf: Any) -> Any:
-    """A leaf of a state; of a key its words."""
+    """Returns a leaf of a state; of a key its words."""
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf

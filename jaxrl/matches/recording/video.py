@@ -32,7 +32,7 @@ def check_name(file: str) -> None:
 
 
 def is_video(file: str) -> bool:
-    """Whether a file's name ends in .gif or .mp4."""
+    """Returns whether a file's name ends in .gif or .mp4."""
     return Path(file).suffix.lower() in PER_SECOND
 
 
@@ -55,12 +55,12 @@ def write_video(page: str, file: Path) -> None:
 
 
 def distinct_stills(page: str, per_second: float) -> list[tuple[str, int]]:
-    """The stills of a film, each with the number of pictures in a row that it stands for; see `stills_of`."""
+    """Returns the stills of a film, each with the number of pictures in a row that it stands for; see `stills_of`."""
     return [(still, len(list(same))) for still, same in itertools.groupby(stills_of(page, per_second))]
 
 
 def stills_of(page: str, per_second: float) -> Iterator[str]:
-    """The document as it looks at each picture's time over one loop, without animation.
+    """Yields the document as it looks at each picture's time over one loop, without animation.
 
     Args:
       page: the animated SVG document. What repeats in less time than the whole (a line that flickers) stands still.
@@ -84,7 +84,7 @@ def _seconds(node: ElementTree.Element) -> float:
 
 
 def _value(node: ElementTree.Element, now: float) -> tuple[str, str]:
-    """The attribute that an animation sets, and its value at a share of the loop."""
+    """Returns the attribute that an animation sets, and its value at a share of the loop."""
     values = node.get("values", "").split(";")
     times = [float(time) for time in node.get("keyTimes", "0;1").split(";")]
     at = max(0, bisect_right(times, now) - 1)
@@ -102,7 +102,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _draw(text: str, width: int) -> Any:
-    """An SVG document as a picture of Pillow, of even width and height, which videos need."""
+    """Returns an SVG document as a picture of Pillow, of even width and height, which videos need."""
     import resvg_py
     from PIL import Image
 

@@ -30,7 +30,7 @@ class KnownRatings:
 
 
 def read(path: Path) -> KnownRatings:
-    """The ratings in a file.
+    """Returns the ratings in a file.
 
     Raises:
       UserError: it cannot be read, or holds something else.
@@ -49,7 +49,7 @@ def write(path: Path, field: FoundPlayers, fit: Ratings) -> None:
 
 
 def fitting(path: Path, field: FoundPlayers) -> dict[str, float]:
-    """The ratings in a file, or one that comes with the project, of those players who take part.
+    """Returns the ratings in a file, or one that comes with the project, of those players who take part.
 
     Raises:
       UserError: it cannot be read, is of another game, or rates none of the players.
@@ -66,14 +66,14 @@ def fitting(path: Path, field: FoundPlayers) -> dict[str, float]:
 
 
 def of_game(game: str) -> dict[str, float]:
-    """The ratings in ratings/GAME.yaml, else those that come with the project, else nothing."""
+    """Returns the ratings in ratings/GAME.yaml, else those that come with the project, else nothing."""
     path = Path("ratings") / (re.sub(r"[^\w.-]", "_", game) + ".yaml")
     found = next((file for file in (path, presets.shipped_directory() / path) if file.is_file()), None)
     return read(found).ratings if found else {}
 
 
 def _options_of(field: FoundPlayers) -> dict[str, Any]:
-    """All options of the game as it is evaluated, as a file holds them."""
+    """Returns all options of the game as it is evaluated, as a file holds them."""
     known = registry.options_of(field.config.env.id)
     given = {name: each.default for name, each in known.items()} | field.config.evaluation_options
     return json.loads(json.dumps(given, default=repr))  # tuples become lists

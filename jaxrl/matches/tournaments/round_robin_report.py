@@ -49,7 +49,7 @@ def report_round_robin(field: FoundPlayers, *, deals: int, seed: int, anchor: st
 
 
 def _anchors(anchor: str | None, field: FoundPlayers) -> str | dict[str, float]:
-    """The player who is rated 0, or known ratings by name."""
+    """Returns the player who is rated 0, or known ratings by name."""
     if anchor and Path(anchor).suffix in (".yaml", ".yml"):
         return known_ratings.fitting(Path(anchor), field)
     names = [player.name for player in field.players]

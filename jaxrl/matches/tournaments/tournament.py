@@ -39,7 +39,7 @@ class Tournament:
         lanes: int = LANES,
         self_pairs: bool = False,
     ):
-        """A tournament.
+        """Returns a tournament.
 
         Args:
           env: the game.
@@ -102,7 +102,7 @@ class Tournament:
         return results
 
     def _seated(self, arguments: tuple[PyTree, jax.Array]) -> list[SeatedPlayer]:
-        """The seated players of a pair, i32[2]: the first is the candidate, copies of the second hold all other
+        """Returns the seated players of a pair, i32[2]: the first is the candidate, copies of the second hold all other
         seats."""
         stacked, pair = arguments
         group, slot = jnp.asarray(self._groups.group)[pair], jnp.asarray(self._groups.slot)[pair]  # i32[2]

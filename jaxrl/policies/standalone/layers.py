@@ -28,7 +28,7 @@ class Layers(NamedTuple):
 
 
 def layers_of(policy: ExportedPolicy) -> Layers:
-    """The layers of a policy.
+    """Returns the layers of a policy.
 
     Raises:
       UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head.

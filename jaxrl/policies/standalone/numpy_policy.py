@@ -103,7 +103,7 @@ class NumpyPolicy:
 
 
 def sigmoid(x: Any) -> Any:
-    """The logistic function, without overflow."""
+    """Returns the logistic function, without overflow."""
     return (1 + np.tanh(x / 2)) / 2
 
 

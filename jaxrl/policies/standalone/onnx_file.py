@@ -49,7 +49,7 @@ class _Graph:
         self.constants = dict(self.weights)
 
     def model(self) -> Any:
-        """The whole model."""
+        """Returns the whole model."""
         from onnx import TensorProto, numpy_helper
 
         settings, helper, number = self.settings, self.helper, TensorProto.FLOAT

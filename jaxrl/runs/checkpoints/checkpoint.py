@@ -188,7 +188,7 @@ class CheckpointStore:
                 self._manager = None
 
     def saved(self) -> bool:
-        """Whether there is, or ever was, a checkpoint here."""
+        """Returns whether there is, or ever was, a checkpoint here."""
         return bool(self.steps()) or self._mark.exists()
 
     def quarantine(self, step: int, folder: str = "damaged") -> Path:
@@ -269,15 +269,15 @@ class CheckpointStore:
     # ---- reading ----
 
     def steps(self) -> list[int]:
-        """The steps with a completely written checkpoint, oldest first."""
+        """Returns the steps with a completely written checkpoint, oldest first."""
         return numbered(self.directory)
 
     def record(self, step: int) -> dict[str, Any]:
-        """The record of a checkpoint, without its arrays. Errors as of `read`."""
+        """Returns the record of a checkpoint, without its arrays. Errors as of `read`."""
         return read_record(self.directory / str(step), step)
 
     def read(self, step: int, *, whole: bool = True, check: CheckRecord | None = None) -> Snapshot:
-        """One checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
+        """Returns one checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
 
         Args:
           step: which.
@@ -304,7 +304,7 @@ class CheckpointStore:
         return found
 
     def newest(self, *, quarantine: bool = False, check: CheckRecord | None = None) -> Snapshot:
-        """The newest checkpoint that is intact; warns about every damaged one it passes over.
+        """Returns the newest checkpoint that is intact; warns about every damaged one it passes over.
 
         Args:
           quarantine: move damaged ones aside; only for the process that is going to write here.
@@ -335,12 +335,12 @@ class CheckpointStore:
 
 
 def _unfinished(directory: Path, step: int) -> Path:
-    """The folder in which orbax writes a checkpoint before it gets its name."""
+    """Returns the folder in which orbax writes a checkpoint before it gets its name."""
     return next(directory.glob(f"{step}{UNFINISHED}*"))
 
 
 def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """The shares of process 0 and of all others, for the record; empty with one process.
+    """Returns the shares of process 0 and of all others, for the record; empty with one process.
 
     Raises:
       UserError: another process cannot write its own.

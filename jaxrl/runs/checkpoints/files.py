@@ -96,7 +96,7 @@ def _alone() -> ocp.options.MultiprocessingOptions:
 
 
 def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True, check: CheckRecord | None = None) -> Arrays:
-    """The arrays of a checkpoint, leaf path -> array, as its record describes them.
+    """Returns the arrays of a checkpoint, leaf path -> array, as its record describes them.
 
     Args:
       place: its directory.
@@ -145,7 +145,7 @@ def _unless_closed(found: Any) -> None:
 
 
 def is_no_space(error: BaseException | None) -> bool:
-    """Whether an exception, or one that led to it, says that the disk (or the quota) is full."""
+    """Returns whether an exception, or one that led to it, says that the disk (or the quota) is full."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -90,13 +90,13 @@ def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
 
 
 def part_of(arrays: Arrays, place: str) -> dict[str, Any]:
-    """The arrays whose names begin with `place` as a nested dict."""
+    """Returns the arrays whose names begin with `place` as a nested dict."""
     here = (name for name in arrays if name.startswith(place))
     return unflatten_dict({tuple(name.removeprefix(place).split(".")): arrays[name] for name in here})
 
 
 def params_hash(params: PyTree) -> str:
-    """The `params_hash` of a checkpoint, for parameters in memory."""
+    """Returns the `params_hash` of a checkpoint, for parameters in memory."""
     return hash_arrays(pack({"params": params})[0])
 
 
@@ -105,7 +105,7 @@ def _name(path: tuple[Any, ...]) -> str:
 
 
 def _key_impl(leaf: Any) -> Any:
-    """The implementation of a typed PRNG key (an array or its shape), None for anything else."""
+    """Returns the implementation of a typed PRNG key (an array or its shape), None for anything else."""
     if not jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
         return None
     return jax.random.key_impl(leaf if isinstance(leaf, jax.Array) else jnp.empty((), leaf.dtype))
@@ -143,7 +143,7 @@ def checksum(array: np.ndarray) -> int:
 
 
 def hash_arrays(arrays: Arrays) -> str:
-    """A short hash of named arrays, for logs: equal hashes mean equal parameters."""
+    """Returns a short hash of named arrays, for logs: equal hashes mean equal parameters."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]

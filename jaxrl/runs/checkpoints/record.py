@@ -32,7 +32,7 @@ class Damaged(Exception):
 
 
 def mark(folder: Path) -> Path:
-    """The file that says that a folder has had a checkpoint."""
+    """Returns the file that says that a folder has had a checkpoint."""
     return folder.with_name(f".{folder.name}-saved")
 
 
@@ -72,7 +72,7 @@ def _checked_record(place: Path, step: int) -> dict[str, Any]:
 
 
 def check_share(place: Path, share: dict[str, Any]) -> Path:
-    """The file of a share of a checkpoint; raises Damaged unless it is as the record says."""
+    """Returns the file of a share of a checkpoint; raises Damaged unless it is as the record says."""
     if not re.fullmatch(r"share-[0-9]+\.npz", share["file"]):
         raise Damaged(f"{share['file']} is no file of a share")
     file = place / share["file"]
@@ -85,7 +85,7 @@ def check_share(place: Path, share: dict[str, Any]) -> Path:
 
 
 def digest_of(file: Path) -> str:
-    """The SHA-256 of a file."""
+    """Returns the SHA-256 of a file."""
     with files.opened(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -71,7 +71,7 @@ def read_shares(place: Path, meta: dict[str, Any], *, whole: bool) -> Arrays:
 
 
 def _overlap(number: int, shares: int) -> bool:
-    """Whether share `number` holds something of this process's own."""
+    """Returns whether share `number` holds something of this process's own."""
     rank, count = distributed.rank(), distributed.count()
     return number * count < (rank + 1) * shares and (number + 1) * count > rank * shares
 

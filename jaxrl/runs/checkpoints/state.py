@@ -109,7 +109,7 @@ def open_leaves(place: Path, leaves: dict[str, dict[str, Any]]) -> dict[str, Any
 
 
 def _metadata(record: dict[str, Any]) -> dict[str, Any]:
-    """The `.zarray` that orbax writes for a leaf."""
+    """Returns the `.zarray` that orbax writes for a leaf."""
     shape, dtype, size = record["shape"], record["dtype"], bytes_of(record) // math.prod(record["shape"])
     plain = re.fullmatch(r"(b)ool|(f)loat(?:16|32|64)|(u)?(i)nt(?:8|16|32|64)|(c)omplex(?:64|128)", dtype)
     letter = plain and next(filter(None, plain.groups()))

@@ -29,12 +29,12 @@ class Event(NamedTuple):
 
 
 def file_name(rank: int, format: str) -> str:
-    """The name of a process's log file, by `run.log_format`."""
+    """Returns the name of a process's log file, by `run.log_format`."""
     return f"log{f'.{rank}' if rank else ''}{SUFFIXES[format]}"
 
 
 def logs(run: Path) -> dict[int, Path]:
-    """The newest log of every process by rank."""
+    """Returns the newest log of every process by rank."""
     found: dict[int, Path] = {}
     for path in run.glob("log*"):
         if (match := _NAME.fullmatch(path.name)) and path.is_file():
@@ -45,7 +45,7 @@ def logs(run: Path) -> dict[int, Path]:
 
 
 def last_lines(path: Path, most: int) -> list[bytes]:
-    """The lines in the last `most` bytes of a file (the first may be cut), or `[]` if it cannot be read."""
+    """Returns the lines in the last `most` bytes of a file (the first may be cut), or `[]` if it cannot be read."""
     try:
         with files.opened(path) as file:
             file.seek(max(0, path.stat().st_size - most))
@@ -55,7 +55,7 @@ def last_lines(path: Path, most: int) -> list[bytes]:
 
 
 def events(path: Path) -> list[Event]:
-    """The newest events of a log; tracebacks, and lines of another kind, are left out."""
+    """Returns the newest events of a log; tracebacks, and lines of another kind, are left out."""
     read = _of_json if path.suffix == SUFFIXES["json"] else _of_text
     found = (read(line.decode(errors="replace")) for line in last_lines(path, TAIL))
     return [event for event in found if event is not None]
@@ -72,7 +72,7 @@ def _of_text(line: str) -> Event | None:
 
 
 def _moment(text: str) -> float:
-    """A time as seconds since 1970. Raises ValueError or OverflowError for one that UTC does not reach."""
+    """Returns a time as seconds since 1970. Raises ValueError or OverflowError for one that UTC does not reach."""
     when = datetime.datetime.fromisoformat(text).timestamp()
     datetime.datetime.fromtimestamp(when, datetime.UTC)
     return when

@@ -80,7 +80,7 @@ class DrivingRoutes:
         return next(fitting, self._catalog.usual(context))
 
     def _context(self, game: str, match: str, view: dict[str, Any] | None = None) -> DrivenGame:
-        """The game of a match, with the options under which a policy was trained; by default the game's own."""
+        """Returns the game of a match, with the options under which a policy was trained; by default the game's own."""
         key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
         if key not in self._halls:
             module = registry.find_module(game, "driving") if game in self._catalog.games else None
@@ -137,7 +137,7 @@ class DrivingRoutes:
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """The routes of these pages."""
+    """Returns the routes of these pages."""
     room = DrivingRoutes(server)
     server.closing.append(room.close)
     return [

@@ -128,7 +128,7 @@ class DrivingSession:
         return right and type(seen) is int and 0 <= seen <= self._serial
 
     def compose(self, connection: Connection) -> bytes | None:
-        """The newest frame, f32: its number and the row of `Driven.frame`; None if it was sent already."""
+        """Returns the newest frame, f32: its number and the row of `Driven.frame`; None if it was sent already."""
         behind = self._sent - self._seen > BEHIND * self._driven.rate
         if connection is not self._connection or self._sent == self._serial or behind:
             return None

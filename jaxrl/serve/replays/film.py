@@ -23,7 +23,7 @@ OUTSIDE = re.compile(r"url\(\s*['\"]?(?!#)|javascript:|@import|expression\(", re
 
 
 def opened(path: Path) -> Playback:
-    """An animated SVG document as a playback. Raises UserError: the file is not such a document."""
+    """Returns an animated SVG document as a playback. Raises UserError: the file is not such a document."""
     text = files.unpacked(path, LIMIT)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise UserError(f"{path.name} declares entities: no film of ours does.")

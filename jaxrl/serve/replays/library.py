@@ -39,7 +39,7 @@ def kinds() -> dict[str, str]:
 
 
 def kind_of(name: str) -> str:
-    """The kind of a recording by its file name, or "" if it is not one."""
+    """Returns the kind of a recording by its file name, or "" if it is not one."""
     if OTHERS.fullmatch(name):
         return ""
     return next((kind for suffix, kind in kinds().items() if name.endswith(suffix)), "")
@@ -49,7 +49,7 @@ class RecordingLibrary:
     """Recordings by names such as "0/best/final/highest_return.replay": a folder's number and the path below it."""
 
     def __init__(self, folders: Sequence[Path]):
-        """A library of these folders, some of which may not exist yet."""
+        """Returns a library of these folders, some of which may not exist yet."""
         self.folders = [folder.expanduser().absolute() for folder in folders]
         self._brought = tempfile.TemporaryDirectory(prefix="jaxrl-brought-")
         self._listed: tuple[float, dict[str, Any]] = (-FRESH, {})
@@ -70,7 +70,7 @@ class RecordingLibrary:
         return answer
 
     def find(self, name: str) -> Path:
-        """The path of the recording with that name.
+        """Returns the path of the recording with that name.
 
         Raises:
           UserError: there is no such file, or it lies elsewhere, by a link for instance.
@@ -116,7 +116,7 @@ class RecordingLibrary:
 
 
 def _walk(folder: str, depth: int, budget: list[int]) -> Iterator[os.DirEntry]:
-    """The files in a folder that are recordings by their names; links to folders are not followed."""
+    """Yields the files in a folder that are recordings by their names; links to folders are not followed."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:

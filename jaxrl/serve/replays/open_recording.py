@@ -26,13 +26,13 @@ class Opening:
     """A recorded game that is open or being opened."""
 
     def __init__(self, key: str, path: Path, game: int, folder: Path):
-        """A recording whose rendering has not started."""
+        """Returns a recording whose rendering has not started."""
         self.key, self.path, self.game, self.folder = key, path, game, folder
         self.state = "waiting"  # working, open, failed
         self.why = ""
 
     def file(self, name: str) -> Path | None:
-        """The gzip file of that name that the process has written, or None if it has not yet."""
+        """Returns the gzip file of that name that the process has written, or None if it has not yet."""
         found = self.folder / name
         return found if name.isalnum() and files.is_name(name) and found.is_file() else None
 
@@ -41,7 +41,7 @@ class OpenRecordings:
     """A bounded cache of open recordings; the oldest are dropped."""
 
     def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):
-        """An empty cache.
+        """Returns an empty cache.
 
         Args:
           allow: what recordings may name, see `jaxrl.config.trust`.
@@ -80,7 +80,7 @@ class OpenRecordings:
         return found
 
     def get(self, key: str) -> Opening:
-        """An open recording by its key. Raises UserError: it is not open, or not any more."""
+        """Returns an open recording by its key. Raises UserError: it is not open, or not any more."""
         if key not in self._open:
             raise UserError("this game is not open any more: open it again.")
         return self._open[key]

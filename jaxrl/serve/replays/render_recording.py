@@ -115,7 +115,7 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
 
 
 def _reader(path: Path) -> Any:
-    """The playback module of the game that a file records."""
+    """Returns the playback module of the game that a file records."""
     first = _first(path)
     for game in registry.games_with("playback"):
         module = registry.game_module(game, "playback")
@@ -125,7 +125,7 @@ def _reader(path: Path) -> Any:
 
 
 def _first(path: Path) -> Mapping[str, Any]:
-    """The JSON object of a file's first line, or {} if the line does not hold one."""
+    """Returns the JSON object of a file's first line, or {} if the line does not hold one."""
     try:
         found = files.json_value(files.unpacked(path, LIMIT).lstrip().partition("\n")[0], MOST)
     except (ValueError, RecursionError, UserError):
@@ -168,7 +168,7 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
 
 
 def _drawable(env: Any, states: list[Any], found: Playback) -> Playback:
-    """The playback as drawings, as text where the game has none, or else with its story alone."""
+    """Returns the playback as drawings, as text where the game has none, or else with its story alone."""
     ways = [found.picture, lambda frame: env.render(states[frame]), lambda frame: STORY]
     for number, way in enumerate(ways if found.view == "pictures" else ()):
         with contextlib.suppress(NotImplementedError):

@@ -152,7 +152,7 @@ class ReplayRoutes:
 
 
 def _known(found: Opening) -> bool:
-    """Whether the recording holds the players' decisions."""
+    """Returns whether the recording holds the players' decisions."""
     return (found.folder / state_store.NAME).is_file()
 
 
@@ -163,7 +163,7 @@ def _age(found: Opening) -> int:
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """The routes of these pages."""
+    """Returns the routes of these pages."""
     room: Any = ReplayRoutes(server)
     server.closing.append(room.close)
     return [

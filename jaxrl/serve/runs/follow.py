@@ -172,7 +172,7 @@ def _means(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The standard deviation f64[N] of f64[S, N] over what is known, with count - 1 below."""
+    """Returns the standard deviation f64[N] of f64[S, N] over what is known, with count - 1 below."""
     known = np.isfinite(values)
     mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(count, 1)
     squares = np.where(known, np.square(values - mean), 0.0).sum(axis=0)
@@ -180,7 +180,7 @@ def _spread(values: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _last_of(values: np.ndarray, size: int) -> list[int]:
-    """The last value of every part."""
+    """Returns the last value of every part."""
     ends: Iterator[int] = (min(end, len(values)) - 1 for end in range(size, len(values) + size, size))
     return [int(values[end]) for end in ends]
 

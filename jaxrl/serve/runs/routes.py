@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def as_json(content: Any) -> Response:
-    """A JSON response; NaN and infinities become null."""
+    """Returns a JSON response; NaN and infinities become null."""
     return Response(orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS), media_type="application/json")
 
 
@@ -161,13 +161,13 @@ class RunRoutes:
 
 
 def _are_names(opponents: str) -> bool:
-    """Whether these are plain names of players: a name of a file could be read as one."""
+    """Returns whether these are plain names of players: a name of a file could be read as one."""
     plain = NAMES.fullmatch(opponents) is not None and not opponents.startswith("-")
     return plain and not any(os.path.lexists(name) for name in opponents.split(","))
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """The routes of these pages."""
+    """Returns the routes of these pages."""
     room = RunRoutes(server)
     server.opening.append(room.open)
     server.closing.append(room.close)

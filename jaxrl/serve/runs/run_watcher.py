@@ -191,7 +191,7 @@ def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
 
 
 def trainer_of(run: Path) -> int:
-    """The process that trains a run on this machine.
+    """Returns the process that trains a run on this machine.
 
     Raises:
       UserError: no process trains it, or one on another machine does.
@@ -229,5 +229,5 @@ def _text(path: Path) -> str:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """The newest records of a JSON list, or `[]` without a file. Raises UserError: it is something else."""
+    """Returns the newest records of a JSON list, or `[]` without a file. Raises UserError: it is something else."""
     return read_json_list(path)[-EVALUATIONS:]

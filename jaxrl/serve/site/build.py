@@ -52,7 +52,7 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
 
 
 def _index(title: str, scene: str, rules: str) -> bytes:
-    """The page with the table of a game and its rules."""
+    """Returns the page with the table of a game and its rules."""
     parts = (html.escape(" ".join(part.split())) for part in rules.strip().split("\n\n"))
     template = string.Template((_OURS / "index.html").read_text(encoding="utf-8"))
     text = "\n".join(f"<p>{part}</p>" for part in parts)

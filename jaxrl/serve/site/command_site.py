@@ -28,7 +28,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def _folder(text: str) -> Path:
-    """The type of the argument FOLDER."""
+    """Returns the type of the argument FOLDER."""
     folder = Path(text)
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / NETWORK).is_file())):
         raise UserError(f"{folder} exists and is no page of `jaxrl site`: name a new folder, or an empty one.")

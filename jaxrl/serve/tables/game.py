@@ -166,7 +166,7 @@ class TableGame:
         return any(self.agents[seat] is None for seat in self.asked)
 
     def is_legal(self, action: Any) -> bool:
-        """Whether an action is legal now."""
+        """Returns whether an action is legal now."""
         chosen = np.asarray(action)
         mask = np.asarray(self.state.legal_action_mask)
         if chosen.dtype.kind not in "iu" or chosen.shape != mask.shape[:-1]:
@@ -225,7 +225,7 @@ class TableGame:
         self._step(decision.action)
 
     def question(self) -> Question:
-        """The current position for `hint`."""
+        """Returns the current position for `hint`."""
         return Question(self._game.save(), self._keys()[0], self.time)
 
     def hint(self, agent: Agent, question: Question, cancelled: threading.Event | None = None) -> ShownDecision:
@@ -249,7 +249,7 @@ class TableGame:
         return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
     def adviser(self, seat: int) -> Agent | None:
-        """The agent that gives a person hints; None if no agent can."""
+        """Returns the agent that gives a person hints; None if no agent can."""
         return self._advisers.get(seat)
 
     def undo(self, seat: int) -> bool:
@@ -270,7 +270,7 @@ class TableGame:
         return True
 
     def _best(self, numbers: np.ndarray, least: float, legal: np.ndarray) -> list[tuple[str, float]]:
-        """The best legal actions by name with their numbers; of actions that share a name, the greater."""
+        """Returns the best legal actions by name with their numbers; of actions that share a name, the greater."""
         order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: int(legal.sum())]
         found: dict[str, float] = {}
         for action in order[numbers[order] >= least]:
@@ -278,11 +278,11 @@ class TableGame:
         return list(found.items())[:LIKELIEST]
 
     def _likely(self, odds: np.ndarray, legal: np.ndarray) -> list[tuple[str, float]]:
-        """The likeliest actions by name with their probabilities."""
+        """Returns the likeliest actions by name with their probabilities."""
         return self._best(by_name(self.env, legal, odds), LEAST, legal)
 
     def _keys(self) -> tuple[Key, Key]:
-        """The keys of the players and of chance for the current step."""
+        """Returns the keys of the players and of chance for the current step."""
         words = np.array([self.record.deal, self.record.step], np.uint32)
         return self._programs(_keys_at)(words, np.uint32(self.time))
 
@@ -317,13 +317,13 @@ class TableGame:
         return len(self._askers) + 1 - len(self._past)
 
     def _state(self, time: int) -> State:
-        """A state that is kept, in arrays of jax again."""
+        """Returns a state that is kept, in arrays of jax again."""
         return self._programs(_copied)(self._past[time - self._first].saved.state)
 
     # ---- for people -------------------------------------------------------------------------------------------------
 
     def moment(self, seat: int | None) -> tuple[State, list[str]]:
-        """The newest state and the story of the game as a seat was told it; None is told everything."""
+        """Returns the newest state and the story of the game as a seat was told it; None is told everything."""
         with self._still:
             return self._state(self.time), list(self._story(seat))
 
@@ -341,7 +341,7 @@ class TableGame:
         return None
 
     def scores(self) -> list[dict[str, Any]]:
-        """The scores of the newest parts of the game that have ended (`Env.part_scores`), oldest first."""
+        """Returns the scores of the newest parts of the game that have ended (`Env.part_scores`), oldest first."""
         with self._still:
             return [scores._asdict() for _, scores in self._scores[-PARTS:]]
 
@@ -358,7 +358,7 @@ class TableGame:
         return lines
 
     def replay(self, config: Config, lanes: replays.ReplayLanes, names: list[str]) -> replays.Replay:
-        """The finished game as a replay. Raises UserError: replaying it gives another result."""
+        """Returns the finished game as a replay. Raises UserError: replaying it gives another result."""
         words = jnp.asarray([self.record.deal, self.record.step], jnp.uint32)
         deal, step = (replays.keys_of(jnp.tile(each, (replays.LANES, 1))) for each in words)
         actions = [np.array(self.record.actions, np.int32)] * replays.LANES
@@ -390,6 +390,6 @@ def _shared(leaf: Any, before: Any) -> Any:
 
 
 def _keys_at(words: jax.Array, time: jax.Array) -> tuple[Key, Key]:
-    """The keys of the players and of chance at a time; `words` u32[2, 2] are those of deal and step."""
+    """Returns the keys of the players and of chance at a time; `words` u32[2, 2] are those of deal and step."""
     players = jax.random.fold_in(replays.keys_of(words[0]), _PLAYERS)
     return jax.random.fold_in(players, time), jax.random.fold_in(replays.keys_of(words[1]), time)

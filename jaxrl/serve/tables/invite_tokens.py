@@ -46,21 +46,21 @@ class InviteTokens:
         self._key = key
 
     def token(self, table: str) -> str:
-        """The token of a table. Raises UserError as `ready` does."""
+        """Returns the token of a table. Raises UserError as `ready` does."""
         if not self._key:
             self.ready()
         digest = hmac.digest(self._key, f"table {table}".encode("utf-8", "replace"), hashlib.sha256)
         return base64.urlsafe_b64encode(digest[:24]).decode()
 
     def fits(self, token: str, table: str) -> bool:
-        """Whether `token` is the token of this table, compared in constant time."""
+        """Returns whether `token` is the token of this table, compared in constant time."""
         return bool(token and table) and hmac.compare_digest(
             token.encode("utf-8", "replace"), self.token(table).encode()
         )
 
 
 def table_of(path: str) -> str:
-    """The table whose page, or part of that, a path asks for; empty for all other paths."""
+    """Returns the table whose page, or part of that, a path asks for; empty for all other paths."""
     if path.startswith(PAGE):
         table, part = path.removeprefix(PAGE), PARTS[0]
     else:

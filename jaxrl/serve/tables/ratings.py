@@ -39,12 +39,12 @@ class PeopleRatings:
             pass  # no game has been finished yet, or the file is damaged: ratings start again
 
     def of(self, person: str, game: str) -> float:
-        """The rating of a person in a game."""
+        """Returns the rating of a person in a game."""
         agents = list(of_game(game).values())
         return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
 
     def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
-        """An agent near a person's rating, drawn at random among those that are about as near as the nearest.
+        """Returns an agent near a person's rating, drawn at random among those that are about as near as the nearest.
 
         Raises:
           UserError: no agent of this game is rated.

@@ -81,7 +81,7 @@ def new_keys(specs: list[str]) -> list[str]:
 
 
 def new_id() -> str:
-    """A random name for a table."""
+    """Returns a random name for a table."""
     return secrets.token_hex(ID)
 
 
@@ -147,5 +147,5 @@ def _is_action(value: Any) -> bool:
 
 
 def is_person(word: Any) -> bool:
-    """Whether this is the random number by which a browser identifies its person."""
+    """Returns whether this is the random number by which a browser identifies its person."""
     return isinstance(word, str) and word.isalnum() and word.isascii() and len(word) <= PERSON_ID

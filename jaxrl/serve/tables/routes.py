@@ -41,7 +41,7 @@ BAD = 100  # bad files that are listed
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """The routes of these pages."""
+    """Returns the routes of these pages."""
     room = TableRoutes(server)
     server.opening.append(room.open)
     server.closing.append(room.close)
@@ -332,6 +332,6 @@ def _table(context: GameContext, specs: list[str], person: str, words: list[int]
 
 
 def _person(asked: dict[str, Any]) -> str:
-    """The random number by which a browser identifies its person, or ""."""
+    """Returns the random number by which a browser identifies its person, or ""."""
     person = asked.get("person", "")
     return person if is_person(person) else ""

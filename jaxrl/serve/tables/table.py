@@ -450,7 +450,7 @@ class LiveTable:
 
 
 def _told(decision: ShownDecision, game: TableGame) -> dict[str, Any]:
-    """A decision as a message for the page."""
+    """Returns a decision as a message for the page."""
     names = decision._asdict()
     if not game.env.simultaneous:
         names["name"] = game.env.action_name(int(decision.action))

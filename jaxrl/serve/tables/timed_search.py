@@ -81,7 +81,7 @@ class TimedSearch:
         return SearchResult(action, policy, np.mean(results, axis=0), SIMULATIONS * len(policies), spent)
 
     def _plan(self, state: State, key: Key, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The improved policy and the action values of one small search, f32[A] each."""
+        """Returns the improved policy and the action values of one small search, f32[A] each."""
         params = SearchParams(own=None)
         memory_key, search_key = jax.random.split(jax.random.fold_in(key, number))
         memory = self._search.belief.init(params, state, state.current_player, memory_key)

@@ -16,7 +16,7 @@ from jaxrl_envs.contract.env import Env, State, is_over
 
 
 def position(env: Env, state: State, seat: int | None) -> dict[str, Any]:
-    """The position as `seat` may see it: drawing or text, legal actions and where to click.
+    """Returns the position as `seat` may see it: drawing or text, legal actions and where to click.
 
     Args:
       env: the game.

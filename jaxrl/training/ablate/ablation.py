@@ -89,7 +89,7 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
 
 
 def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
-    """The weights at the dotted path of a configuration's tree.
+    """Returns the weights at the dotted path of a configuration's tree.
 
     Raises:
       UserError: the path gives no weights, or all are 0.
@@ -112,7 +112,7 @@ def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def chosen(weights: dict[str, Any], path: str, only: Sequence[str]) -> dict[str, Any]:
-    """The weights that are left out in turn: those named in `only`, else all that are not 0.
+    """Returns the weights that are left out in turn: those named in `only`, else all that are not 0.
 
     Raises:
       UserError: a name that has no weight, or 0.
@@ -127,7 +127,7 @@ def chosen(weights: dict[str, Any], path: str, only: Sequence[str]) -> dict[str,
 
 
 def _is_weight(value: Any) -> bool:
-    """A number, or several that it goes through."""
+    """Returns a number, or several that it goes through."""
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(map(_is_weight, value))
     return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -138,7 +138,7 @@ def _counts(weight: Any) -> bool:
 
 
 def without(config: Config, path: str, part: str | None, folder: Path, seeds: int) -> Config:
-    """The configuration of the training without one part, or of the whole for None.
+    """Returns the configuration of the training without one part, or of the whole for None.
 
     Raises:
       UserError: a stage of its curriculum has a weight of its own for the part.
@@ -179,7 +179,7 @@ def trained(config: Config, callbacks: Sequence[Callback] = ()) -> int:
 
 
 def _final(run: RunDirectory) -> list[dict[str, Any]]:
-    """The evaluations of the newest checkpoint: the training's own first, then those of `jaxrl evaluate`."""
+    """Returns the evaluations of the newest checkpoint: the training's own first, then those of `jaxrl evaluate`."""
     newest = max(run.checkpoints().steps())
     return [each for each in read_json_list(run.evaluation_file) if each.get("update") == newest]
 
@@ -198,7 +198,7 @@ def scores_of(config: Config) -> np.ndarray:
 
 
 def report(config: Config, whole: np.ndarray, found: Sequence[Worth]) -> str:
-    """The table, what is worth most first."""
+    """Returns the table, what is worth most first."""
     rows = [
         [
             each.name,

@@ -37,13 +37,13 @@ class RolloutSetup:
     )  # how a function of one lane runs for all of them
 
     def at(self, progress: jax.Array) -> RolloutSetup:
-        """The setup with the game at a training progress, f32[] (`Env.annealed`)."""
+        """Returns the setup with the game at a training progress, f32[] (`Env.annealed`)."""
         env = self.env.annealed(progress)
         auto = auto_reset(env, settles=self.algorithm.hindsight)
         return self if env is self.env else dataclasses.replace(self, env=env, auto=auto)
 
     def asked(self, state: State) -> Asked:
-        """The questions to the acting seats of one game, [S, ...]."""
+        """Returns the questions to the acting seats of one game, [S, ...]."""
         return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
 
     def privileged(self, state: State) -> Any:
@@ -55,7 +55,7 @@ class RolloutSetup:
         return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
 
     def first_pool(self, params: Any) -> PoolState | None:
-        """The pool before the first update of a learner with these parameters."""
+        """Returns the pool before the first update of a learner with these parameters."""
         if self.frozen is not None:
             params = jax.eval_shape(self.frozen.network.init, jax.random.key(0))
         return self.seats.init(params)
@@ -72,7 +72,7 @@ class RolloutSetup:
 
 
 def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
-    """A lane with a new game; `odds` are this lane's."""
+    """Returns a lane with a new game; `odds` are this lane's."""
     game_key, seat_key = jax.random.split(key)
     return Lanes(
         env_state=setup.auto.init(game_key),
@@ -84,7 +84,7 @@ def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
 
 
 def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stagger: int) -> Lanes:
-    """The lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
+    """Returns the lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
 
     Games that all begin together stay synchronised: each rollout then covers a single phase of the game, and the
     network forgets the others.
@@ -118,7 +118,7 @@ def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stag
 def after_step(
     setup: RolloutSetup, lane: Lanes, final: Final, memory: Memory, key: jax.Array, odds: Any
 ) -> tuple[Lanes, EpisodeStats]:
-    """One lane after a step, but for the game's own state: where its game ended everything starts from 0."""
+    """Returns one lane after a step, but for the game's own state: where its game ended everything starts from 0."""
     over = final.over
     returns, length = lane.episode_return + final.rewards, lane.episode_length + 1
     ended = finished(setup.seats, lane.controllers, returns, length, over, final.illegal_action, final.stats)

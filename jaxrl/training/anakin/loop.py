@@ -62,7 +62,7 @@ class Anakin(Program):
     # ---- the protocol -------------------------------------------------------------------------------------------
 
     def init(self, seed: int) -> TrainState:
-        """The state before the first update; with several seeds those of seed, seed + 1, ..."""
+        """Returns the state before the first update; with several seeds those of seed, seed + 1, ..."""
         seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
         given = seeds if self._several else seeds[0]
         state = self._init(given)
@@ -84,11 +84,11 @@ class Anakin(Program):
         return here * (len(self.mesh.local_devices) if jax.default_backend() == "cpu" else 1)
 
     def saved(self, state: TrainState) -> TrainState:
-        """The state as checkpoints hold it."""
+        """Returns the state as checkpoints hold it."""
         return state.replace(learner=self.algorithm.saved(state.learner))
 
     def restored(self, state: TrainState) -> TrainState:
-        """The state to continue training from."""
+        """Returns the state to continue training from."""
         sharding = NamedSharding(self.mesh, Spec())
         restored = jax.jit(self._each(self.algorithm.restored), out_shardings=sharding)
         return state.replace(learner=restored(state.learner))
@@ -113,7 +113,7 @@ class Anakin(Program):
     # ---- shapes -------------------------------------------------------------------------------------------------
 
     def _each(self, function: Any) -> Any:
-        """A function of one seed, or vmapped over several."""
+        """Returns a function of one seed, or vmapped over several."""
         return jax.vmap(function, axis_name=SEEDS) if self._several else function
 
     @functools.cached_property
@@ -134,7 +134,7 @@ class Anakin(Program):
         return state.replace(lanes=self._init_lanes(seed, state.pool))
 
     def _init_one(self, seed: jax.Array) -> TrainState:
-        """The state of one seed (u32[]) without its lanes."""
+        """Returns the state of one seed (u32[]) without its lanes."""
         param_key, _, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
         pool = self.setup.first_pool(learner.params)
@@ -142,7 +142,7 @@ class Anakin(Program):
         return TrainState(learner, lanes=None, key=key, update=jnp.int32(0), env_steps=zero(), games=zero(), pool=pool)
 
     def _lanes_of(self, seed: jax.Array, pool: Any) -> Lanes:
-        """The first lanes of one seed."""
+        """Returns the first lanes of one seed."""
         train, key = self.config.train, prng.from_key(first_keys(seed)[1])
         return first_lanes(self.setup, key, pool, train.num_envs, train.stagger)
 
@@ -173,7 +173,7 @@ class Anakin(Program):
         return state, played.metrics() | found | self.setup.seats.metrics(state.pool, played.results)
 
     def _update(self, state: TrainState) -> tuple[TrainState, EpisodeStats, Metrics]:
-        """One update: collects a rollout, learns from it and updates the opponent pool."""
+        """Returns one update: collects a rollout, learns from it and updates the opponent pool."""
         play_key, learn_key = update_keys(state.key, state.update)
         policy = self.algorithm.policy(state.learner, state.update)
         ids, seats = local_numbers(self.config.train.num_envs), self.setup.seats

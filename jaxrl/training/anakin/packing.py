@@ -73,7 +73,7 @@ def _is_small(leaf: Any) -> bool:
 
 
 def _rows(leaf: jax.Array) -> list[jax.Array]:
-    """The words of a leaf [B, ...], u32[B] each."""
+    """Returns the words of a leaf [B, ...], u32[B] each."""
     bits = _bits(leaf)
     flat = leaf.reshape(leaf.shape[0], -1)
     if bits > 1:

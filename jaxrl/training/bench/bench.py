@@ -49,7 +49,7 @@ class Contender(NamedTuple):
     allow: Collection[str]  # what the file may name
 
     def load(self, *more: str) -> Config:
-        """The configuration with further overrides; raises UserError where it is wrong."""
+        """Returns the configuration with further overrides; raises UserError where it is wrong."""
         return configs.load(self.words[0], [*self.words[1:], *more], self.allow)
 
     def train(self, name: str, *more: str) -> RunDirectory:
@@ -122,7 +122,7 @@ def bench(texts: Sequence[str], minutes: float, seeds: int, folder: str, allow: 
 
 
 def parse(texts: Sequence[str], folder: Path, allow: Collection[str]) -> list[Contender]:
-    """The configurations of the command line.
+    """Returns the configurations of the command line.
 
     Raises:
       UserError: they are not 1 to 26.
@@ -155,7 +155,7 @@ def fitting(contender: Contender, minutes: float) -> int:
 
 
 def _of_pilot(steps: int) -> tuple[str, ...]:
-    """The overrides of the pilot of a training of this length."""
+    """Returns the overrides of the pilot of a training of this length."""
     return (
         "train.stop=",
         f"train.stop.cpu_minutes={PILOT}",
@@ -168,7 +168,7 @@ def _of_pilot(steps: int) -> tuple[str, ...]:
 
 
 def _settings(contender: Contender, steps: int) -> list[str]:
-    """The overrides of a training of this length."""
+    """Returns the overrides of a training of this length."""
     length = ["train.stop=", f"train.total_steps={steps}"]
     config = contender.load(*length, "train.evaluate_every=1")  # by itself it may be 0, with which milestones do not go
     per_call = config.train.updates_per_call
@@ -176,7 +176,7 @@ def _settings(contender: Contender, steps: int) -> list[str]:
 
 
 def read(run: RunDirectory) -> Result:
-    """The figures of a finished training."""
+    """Returns the figures of a finished training."""
     rows = read_rows(run.metrics_file)
     last = [row for row in rows if "time/fps" in row][-1]
     seconds, cpu = last["time/time_elapsed"], last["time/cpu_seconds"]
@@ -211,7 +211,7 @@ FIGURES: dict[str, Callable[[Result], float]] = {  # columns, means over seeds; 
 
 
 def report(contenders: Sequence[Contender], found: Sequence[Sequence[Result]], minutes: float) -> str:
-    """The table: means over seeds, with Student's 95 % intervals of strength."""
+    """Returns the table: means over seeds, with Student's 95 % intervals of strength."""
     wins = not any(math.isnan(each.win_rate) for results in found for each in results)
     scores = [np.array([100 * each.win_rate if wins else each.returned for each in results]) for results in found]
     columns = {"": [contender.name for contender in contenders]} | {
@@ -240,7 +240,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _interval(make: Callable[..., Interval], *samples: np.ndarray) -> str:
-    """A mean, or a difference of means, with its interval if there are several seeds."""
+    """Returns a mean, or a difference of means, with its interval if there are several seeds."""
     if len(samples[0]) < 2:
         return f"{float(samples[-1][0] - (samples[0][0] if len(samples) > 1 else 0.0)):.1f}"
     found, sign = make(*samples), "+" if len(samples) > 1 else ""
@@ -248,7 +248,7 @@ def _interval(make: Callable[..., Interval], *samples: np.ndarray) -> str:
 
 
 def _reached(seconds: Sequence[float | None]) -> str:
-    """The mean CPU time to a milestone, and how many seeds reached it if not all did."""
+    """Returns the mean CPU time to a milestone, and how many seeds reached it if not all did."""
     known = [each for each in seconds if each is not None]
     share = f" ({len(known)} of {len(seconds)})" if len(known) < len(seconds) else ""
     return f"{duration(float(np.mean(known)))}{share}" if known else "-"

@@ -72,7 +72,7 @@ def minibatches(examples: Examples, size: int, generator: np.random.Generator) -
 
 
 def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
-    """The function (params, examples) -> how well they are predicted; compiled once."""
+    """Returns the function (params, examples) -> how well they are predicted; compiled once."""
 
     @jax.jit
     def predict(params: PyTree, observation: Any, mask: Any, action: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -98,7 +98,7 @@ def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
 
 
 def shrunk(params: PyTree, share: float) -> PyTree:
-    """The same policy with values that are `share` of what they were.
+    """Returns the same policy with values that are `share` of what they were.
 
     All decisions of a game tell of one result, so values learn games by heart long before answers do, and are sure of
     themselves on other games too. PPO would have to unlearn that first.
@@ -200,6 +200,6 @@ def _one_epoch(
 
 
 def calibrated(network: Network, learnt: CloningResult, check: Examples) -> CloningResult:
-    """The result with values scaled to what held-out games support, see `shrunk`."""
+    """Returns the result with values scaled to what held-out games support, see `shrunk`."""
     params = shrunk(learnt.params, learnt.checked.value_share)
     return learnt._replace(params=params, checked=make_check(network)(params, check))

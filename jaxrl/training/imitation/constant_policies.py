@@ -36,7 +36,7 @@ def lowest(mask: np.ndarray, action: np.ndarray) -> Prediction:
 
 
 def frequent(mask: np.ndarray, action: np.ndarray, preferences: np.ndarray) -> Prediction:
-    """A fixed order of preference; f64[A], the highest legal one is chosen."""
+    """Returns a fixed order of preference; f64[A], the highest legal one is chosen."""
     right = (np.argmax(np.where(mask, preferences, -np.inf), axis=1) == action).astype(np.float64)
     return Prediction("the most frequent legal action", right, np.full(len(action), np.inf))
 

@@ -44,7 +44,7 @@ class Stop(StopRequest):
 
 
 def expert_of(env: HostEnv, name: str, place: Path) -> str:
-    """The bot that answers beside the learner; "" if the game's own player does, whose advice is recorded.
+    """Returns the bot that answers beside the learner; "" if the game's own player does, whose advice is recorded.
 
     Args:
       env: the game.

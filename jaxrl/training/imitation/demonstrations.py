@@ -71,7 +71,7 @@ class Examples:
         return max(1, questions // self.units[0].size)
 
     def batch(self, index: np.ndarray) -> Questions:
-        """The questions with these numbers, i64[B]; those below 0 stand for none."""
+        """Returns the questions with these numbers, i64[B]; those below 0 stand for none."""
         shape, index = index.shape, np.maximum(index.ravel(), 0)
         observation = np.zeros((len(index), self.features), np.float32)
         first, count = self.start[index], self.start[index + 1] - self.start[index]
@@ -132,7 +132,7 @@ def source_of(game: HostGame, text: str) -> Source:
 
 
 def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
-    """The recordings that are named, or lie in a folder that is named.
+    """Returns the recordings that are named, or lie in a folder that is named.
 
     Raises:
       UserError: a path does not exist, or holds no recordings.
@@ -155,7 +155,7 @@ def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
 
 
 def read(game: HostGame, sources: Sequence[Source], tell: Callable[[str], None] = lambda text: None) -> Found:
-    """All games of some recordings.
+    """Returns all games of some recordings.
 
     Args:
       game: that they are of.
@@ -321,7 +321,7 @@ class DemonstrationSplit:
         return self._parts[1]
 
     def examples(self, found: Found, chosen: Sequence[int] | None = None) -> Examples:
-        """All games, or some."""
+        """Returns all games, or some."""
         numbers = range(len(found.games)) if chosen is None else chosen
         return examples_of(self._game, found, numbers, self._gamma, in_order=self._in_order)
 

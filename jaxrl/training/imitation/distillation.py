@@ -69,7 +69,7 @@ class Collected(NamedTuple):
 def collect_games(
     env: Env, search: Search, opponent: Player, games: int, steps: int, *, in_order: bool = False
 ) -> Callable[[SearchParams, PyTree, Key], Collected]:
-    """A function that plays games by search and keeps its decisions.
+    """Returns a function that plays games by search and keeps its decisions.
 
     Args:
       env: the game.

@@ -68,7 +68,7 @@ class Report(NamedTuple):
         return right, over_games(constant.surprise - learnt.surprise, self.game)
 
     def text(self) -> str:
-        """A table in Markdown and the margins."""
+        """Returns a table in Markdown and the margins."""
         cells = [["player", "first choice right, %", "cross-entropy, nats"]]
         for player in self.players:
             right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
@@ -88,7 +88,7 @@ class Report(NamedTuple):
         return over_games(self.players[0].right[chosen], self.game[chosen])
 
     def _by_kind(self) -> str:
-        """A second table, if the game tells kinds apart."""
+        """Returns a second table, if the game tells kinds apart."""
         each = sorted(self.kinds, key=lambda name: -int(self.kinds[name].sum()))
         rows = [[name, f"{self.kinds[name].sum():,}", _percent(self.of_kind(name))] for name in each]
         return f"\n\n{align([['kind', 'questions', 'first choice right, %'], *rows])}" if rows else ""

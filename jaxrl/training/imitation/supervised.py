@@ -52,7 +52,7 @@ def evaluate_all(network: Network, params: PyTree, observation: PyTree, mask: ja
 
 
 def make_loss(network: Network, value_coef: float) -> Callable[[PyTree, LabelledDecisions], tuple[jax.Array, Losses]]:
-    """The function (params, batch) -> loss f32[], its parts."""
+    """Returns the function (params, batch) -> loss f32[], its parts."""
 
     def loss_of(params: PyTree, batch: LabelledDecisions) -> tuple[jax.Array, Losses]:
         logits, value = evaluate_all(network, params, batch.observation, batch.mask)

@@ -143,12 +143,12 @@ class Processes:
 
 
 def of_shell(code: int) -> int:
-    """An exit code of Python as a shell has it: 128 + the signal that has ended a process."""
+    """Returns an exit code of Python as a shell has it: 128 + the signal that has ended a process."""
     return 128 - code if code < 0 else code
 
 
 def free_port() -> int:
-    """A free port of this machine."""
+    """Returns a free port of this machine."""
     with closing(socket.socket()) as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -96,7 +96,7 @@ def check_processes(config: Config, env: Env) -> None:
 
 
 def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
-    """The configuration with which a run that is saved goes on, where `config` describes it once more.
+    """Returns the configuration with which a run that is saved goes on, where `config` describes it once more.
 
     Raises:
       UserError: it was begun with other settings, of those that change what is learnt; and `otherwise`.
@@ -117,7 +117,7 @@ def without_deployment(config: Config) -> Config:
 
 
 def make_training(plan: Plan, run: RunDirectory, *, resume: bool) -> Training:
-    """A training that goes on from the newest intact checkpoint of its run, or begins, maybe with what
+    """Returns a training that goes on from the newest intact checkpoint of its run, or begins, maybe with what
     `train.from_run` names.
 
     Args:

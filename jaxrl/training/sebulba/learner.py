@@ -69,7 +69,7 @@ class HostLearner:
         return learner.on_device()
 
     def give(self, learner: Any, lanes: Any) -> Any:
-        """The learner with its host part, as checkpoints hold it; `lanes` are those of its state."""
+        """Returns the learner with its host part, as checkpoints hold it; `lanes` are those of its state."""
         self._holds = lanes
         return self.whole(learner)
 
@@ -78,11 +78,11 @@ class HostLearner:
         self._holds = None
 
     def whole(self, learner: Any) -> Any:
-        """The learner with its current host part, or with shapes before the first `take`."""
+        """Returns the learner with its current host part, or with shapes before the first `take`."""
         return learner if self._host is None else self._host.save(learner)
 
     def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Metrics]:
-        """One update; the learner is donated except for its parameters, which actors may still use.
+        """Returns one update; the learner is donated except for its parameters, which actors may still use.
 
         Args:
           learner: from `take`.
@@ -109,7 +109,7 @@ class HostLearner:
     def _compiled(
         self, params: Any, rest: Any, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[Any, Metrics]:
-        """The algorithm's update, sharded over the mesh."""
+        """Returns the algorithm's update, sharded over the mesh."""
         every = Spec()
 
         def learn(learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:

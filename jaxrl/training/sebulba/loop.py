@@ -67,7 +67,7 @@ class Sebulba(Program):
     # ---- the protocol -------------------------------------------------------------------------------------------
 
     def init(self, seed: int) -> TrainState:
-        """The state before the first update, with all games started and staggered."""
+        """Returns the state before the first update, with all games started and staggered."""
         self.close()
         self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
@@ -153,7 +153,7 @@ class Sebulba(Program):
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
 
     def saved(self, state: TrainState) -> TrainState:
-        """The state as checkpoints hold it."""
+        """Returns the state as checkpoints hold it."""
         state = state.replace(learner=self.algorithm.saved(state.learner))
         if distributed.count() == 1:
             return state
@@ -162,7 +162,7 @@ class Sebulba(Program):
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
-        """The state to continue training from."""
+        """Returns the state to continue training from."""
         state = state.replace(learner=self.algorithm.restored(state.learner))
         if distributed.count() == 1:
             return state
@@ -226,7 +226,7 @@ class Sebulba(Program):
         return found
 
     def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Metrics]:
-        """One update from a rollout that was played with `behaviour`."""
+        """Returns one update from a rollout that was played with `behaviour`."""
         rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
         learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
         state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
@@ -242,7 +242,7 @@ class Sebulba(Program):
     # ---- threads ------------------------------------------------------------------------------------------------
 
     def _session_of(self, state: TrainState) -> Session:
-        """The threads that continue from `state`: the running ones if they belong to it, else new ones."""
+        """Returns the threads that continue from `state`: the running ones if they belong to it, else new ones."""
         if self._session is not None and self._session.lanes is state.lanes:
             return self._session
         self._end_session()
@@ -278,7 +278,7 @@ class Sebulba(Program):
         return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else cls._form(leaf)
 
     def _first_arrays(self, seed: jax.Array) -> tuple[TrainState, jax.Array]:
-        """The state without lanes, and the seed of the engines, u32[]."""
+        """Returns the state without lanes, and the seed of the engines, u32[]."""
         param_key, lane_key, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
         state = TrainState(
@@ -306,7 +306,7 @@ def _gravity(found: Storage | Stopped | Fault) -> int:
 
 
 def _elsewhere(gravity: int) -> Stopped | Fault:
-    """The exception raised in a process that did not fail itself."""
+    """Returns the exception raised in a process that did not fail itself."""
     if gravity == STOPPED:
         return Stopped()
     fault = Fault()

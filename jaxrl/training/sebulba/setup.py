@@ -108,7 +108,7 @@ class HostSetup:
         return NamedSharding(self.mesh, Spec(AXIS))
 
     def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
-        """The games of one actor of this process, and the threads that step them."""
+        """Returns the games of one actor of this process, and the threads that step them."""
         number = self.lanes_before // self.share + actor
         return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
 
@@ -184,7 +184,7 @@ def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
 
 
 def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
-    """All games of this process before the first rollout, dealt and staggered.
+    """Returns all games of this process before the first rollout, dealt and staggered.
 
     Args:
       setup: of the training.
@@ -231,7 +231,7 @@ class _Beginning:
         self._rows: Buffers = make_buffers(setup.game, count)
 
     def play(self) -> tuple[np.ndarray, ...]:
-        """The fields of `HostLanes`: lane i of B has played ``i * train.stagger / B`` random decisions."""
+        """Returns the fields of `HostLanes`: lane i of B has played ``i * train.stagger / B`` random decisions."""
         pool, train = self._pool, self._setup.config.train
         lanes = np.asarray(self._seating.lane_ids).astype(np.int64)
         pause = lanes * train.stagger // train.num_envs

@@ -76,7 +76,7 @@ class Storage:
             target.legal_action_mask[:] = source.legal_action_mask
 
     def rollout(self, policy: Any, *, may_truncate: bool) -> Rollout:
-        """The stored data as a `Rollout`; views and small host arrays.
+        """Returns the stored data as a `Rollout`; views and small host arrays.
 
         Args:
           policy: the behaviour policy.
@@ -117,7 +117,7 @@ class Storage:
         return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
 
     def games_played(self) -> PlayedGames:
-        """The arrays needed for episode statistics; views."""
+        """Returns the arrays needed for episode statistics; views."""
         rows = self.buffers
         return PlayedGames(
             rewards=rows.rewards[1:],

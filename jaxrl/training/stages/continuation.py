@@ -71,7 +71,7 @@ class PolicyOrigin(NamedTuple):
 
 
 def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Origin | PolicyOrigin | None:
-    """The checkpoint or policy file that `train.from_run` names, None if it names none.
+    """Returns the checkpoint or policy file that `train.from_run` names, None if it names none.
 
     The options of the game may be others than those of the checkpoint where the game says so (`Env.free_options`), with
     a curriculum of either run, as between stages, and with a policy file; whether what was learnt fits shows in
@@ -168,7 +168,7 @@ def first_state(program: Program, origin: Origin | PolicyOrigin) -> TrainState:
 def _taken_from_policy(
     program: Program, fresh: TrainState, origin: PolicyOrigin
 ) -> tuple[dict[str, Any], list[tuple[int, PyTree]]]:
-    """The learner with the parameters of a policy file in every seed, and these parameters for the pool.
+    """Returns the learner with the parameters of a policy file in every seed, and these parameters for the pool.
 
     Raises:
       UserError: the network is another one.
@@ -203,7 +203,7 @@ def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, A
 
 
 def target_params_in(snapshot: checkpoint.Snapshot) -> set[str]:
-    """The names of the target parameters (`Learner.target_params`) in a checkpoint."""
+    """Returns the names of the target parameters (`Learner.target_params`) in a checkpoint."""
     place = checkpoint.TARGET_PARAMS
     return {name.removeprefix(place).partition(".")[0] for name in snapshot.arrays if name.startswith(place)}
 
@@ -227,5 +227,5 @@ def _earlier(origin: Origin, count: int) -> list[tuple[int, Any]]:
 
 
 def derived_seed(seed: int, *numbers: int) -> int:
-    """A seed below 2^32 that depends on all of these and on nothing else."""
+    """Returns a seed below 2^32 that depends on all of these and on nothing else."""
     return int(np.random.SeedSequence([seed, *numbers]).generate_state(1)[0])

@@ -84,7 +84,7 @@ class Course:
         return self.stages[self.number][0]
 
     def setup(self, number: int) -> StageSetup:
-        """The set-up of a stage: what was compiled for it stays for when the training comes back.
+        """Returns the set-up of a stage: what was compiled for it stays for when the training comes back.
 
         Raises:
           UserError: see `make_stage`.
@@ -142,7 +142,7 @@ class Course:
         return (update - self.standing.since) * self.stage.config.batch_size
 
     def due(self, update: int, pool: PoolState | None) -> tuple[int, str]:
-        """The number of the stage to train in from now on, and why, if that is another one.
+        """Returns the number of the stage to train in from now on, and why, if that is another one.
 
         Args:
           update: updates done.
@@ -198,7 +198,7 @@ class Course:
 
 
 def _added(results: Results, found: Evaluated, until: Until) -> Results:
-    """The results with those of an evaluation, without old ones that the others can do without."""
+    """Returns the results with those of an evaluation, without old ones that the others can do without."""
     names = until.against or tuple(found.scores)
     rate = float(np.mean([found.scores[name] for name in names]))
     results = [*results, (rate, found.games * len(names))]

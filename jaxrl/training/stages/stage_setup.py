@@ -46,7 +46,7 @@ class StageSetup(NamedTuple):
 
 
 def make_stage(stage: Stage, games: GameForms) -> StageSetup:
-    """The parts of a stage.
+    """Returns the parts of a stage.
 
     Raises:
       UserError: something does not fit the game, this machine, or its memory.
@@ -81,7 +81,7 @@ def make_evaluation(config: Config, table: Env) -> tuple[Player, TrainingEvaluat
 
 
 def policies(player: Player, name: str, params: Any, seeds: int) -> list[Player]:
-    """The policy of each seed, by its name, from a run's `name` and parameters."""
+    """Returns the policy of each seed, by its name, from a run's `name` and parameters."""
     each = zip(seed_names(name, seeds), each_seed(params, seeds), strict=True)
     return [player.named(own, of_seed) for own, of_seed in each]
 
@@ -104,7 +104,7 @@ def check_learners(stages: Stages) -> None:
 
 
 def carried(program: Program, before: TrainState) -> TrainState:
-    """The first state of a stage: the learner, the key and the counters of the stage before, and new games.
+    """Returns the first state of a stage: the learner, the key and the counters of the stage before, and new games.
 
     Args:
       program: of the stage.
@@ -122,7 +122,7 @@ def carried(program: Program, before: TrainState) -> TrainState:
 
 
 def _as(leaf: Any, like: Any) -> Any:
-    """An array where another one is: on its devices, or on the host."""
+    """Returns an array where another one is: on its devices, or on the host."""
     return distributed.place(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
 
 

@@ -105,11 +105,11 @@ class Evaluator:
         return None
 
     def keeps(self, update: int) -> bool:
-        """Whether an evaluation is made, or can be made."""
+        """Returns whether an evaluation is made, or can be made."""
         return self.found(update) is not None or update in self._store.steps()
 
     def state(self, update: int) -> Snapshot | None:
-        """The state after `update` updates; None where a later checkpoint did without it."""
+        """Returns the state after `update` updates; None where a later checkpoint did without it."""
         self._store.wait()
         try:
             return self._store.read(update) if update in self._store.steps() else None
@@ -197,7 +197,7 @@ def _listen(orders: queue.SimpleQueue[int]) -> None:
 
 
 def _best(run: RunDirectory) -> tuple[int, float] | None:
-    """The update and the score of the best evaluation so far."""
+    """Returns the update and the score of the best evaluation so far."""
     with contextlib.suppress(UserError, ValueError, LookupError, TypeError):
         record = files.read(run.best_file)
         return int(record["update"]), float(record["score"])

@@ -145,7 +145,7 @@ def _if_possible(folder: Path) -> Iterator[None]:
 
 
 def score(rows: Sequence[Row], best_by: str) -> float:
-    """The score of one candidate by `evaluate.best_by`; higher is better."""
+    """Returns the score of one candidate by `evaluate.best_by`; higher is better."""
     total = overall(rows)
     if best_by == "return" or total is None:
         return float(np.mean([row.samples.candidate["return"].mean() for row in rows]))
@@ -163,7 +163,7 @@ def _rates(tables: Sequence[Sequence[Row]]) -> dict[str, tuple[np.ndarray, np.nd
 
 
 def _text(tables: Sequence[Sequence[Row]], rates: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> str:
-    """The evaluation in one line, means over seeds."""
+    """Returns the evaluation in one line, means over seeds."""
     returned = np.mean([score(rows, "return") for rows in tables])
     text = f"mean return against the bots {returned:.3f}"
     if not rates:

@@ -80,7 +80,7 @@ def take(
 
 
 def by_opponent(row: Mapping[str, float], name: str) -> dict[str, float]:
-    """A figure of an evaluation against each opponent, mean over seeds."""
+    """Returns a figure of an evaluation against each opponent, mean over seeds."""
     each = ((tag.removeprefix("eval/"), value) for tag, value in row.items() if tag.startswith("eval/"))
     return {tag.removesuffix(f"/{name}"): value for tag, value in each if tag.endswith(f"/{name}")}
 

@@ -206,7 +206,7 @@ def _next_trial(
 
 
 def _taken_over(optuna: Any, study: Any, folder: Path, held: contextlib.ExitStack) -> Any:
-    """A trial that runs according to the storage but whose process is gone, or None."""
+    """Returns a trial that runs according to the storage but whose process is gone, or None."""
     for each in study.trials:
         if each.state == optuna.trial.TrialState.RUNNING:
             with contextlib.suppress(BlockingIOError):
@@ -239,7 +239,7 @@ def _check_begun(study: Any, config: Config, over: list[str], folder: Path) -> N
 
 
 def report(study: Any, config: Config) -> str:
-    """The table, the best trial first; trials without a score stand at its end."""
+    """Returns the table, the best trial first; trials without a score stand at its end."""
 
     def rank(each: Any) -> tuple[bool, float]:
         return each.state.name == "COMPLETE", -np.inf if each.value is None else each.value

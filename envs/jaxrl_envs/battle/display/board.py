@@ -22,7 +22,7 @@ LINES = ((False, 0.5, 'opacity=".1"'), (True, 0.7, 'opacity=".2"'))  # every cel
 
 
 def defs(layout: Layout) -> str:
-    """The gradients and the models of both sides: `#m0` and `#m1`, drawn around (0, 0)."""
+    """Returns the gradients and the models of both sides: `#m0` and `#m1`, drawn around (0, 0)."""
     parts = [
         f'<radialGradient id="sheet" r=".75"><stop offset=".4" stop-color="{PAPER}"/>'
         '<stop offset="1" stop-color="#c3ad7d"/></radialGradient>',
@@ -43,7 +43,7 @@ def defs(layout: Layout) -> str:
 
 
 def draw_board(layout: Layout, ground: Ground, left_side: int) -> str:
-    """The background: page, parchment, deployment zones and scale."""
+    """Returns the background: page, parchment, deployment zones and scale."""
     x, y, width, height = layout.left, layout.top, layout.width, layout.height
     parts = [
         rect(0, 0, *layout.page, 0, NIGHT),
@@ -64,7 +64,7 @@ def draw_terrain(layout: Layout, ground: Ground) -> str:
 
 
 def draw_marker(layout: Layout, marker: Marker, index: int, owner: int | None) -> str:
-    """An objective in the colours of its owner: the ring of its radius and a standard in the middle."""
+    """Returns an objective in the colours of its owner: the ring of its radius and a standard in the middle."""
     x, y, r = layout.x(marker.col), layout.y(marker.row), marker.radius * layout.cell
     main, light = (LIVERIES[owner].main, LIVERIES[owner].light) if owner is not None else ("#8a6d1f", "#fff6d8")
     s = min(0.085 * layout.cell, 1.6)
@@ -108,7 +108,7 @@ def _stains(layout: Layout) -> str:
 
 
 def _zones(layout: Layout, ground: Ground, left_side: int) -> str:
-    """The deployment zones, tinted, with a dashed edge."""
+    """Returns the deployment zones, tinted, with a dashed edge."""
     deep = ground.zone * layout.cell
     right = layout.left + layout.width - deep
     down = f"V{number(layout.top + layout.height)}"
@@ -157,7 +157,7 @@ def _barricade(layout: Layout, rectangle: Rectangle) -> str:
 
 
 def _wall(layout: Layout, rectangle: Rectangle) -> str:
-    """A stone wall with its joints."""
+    """Returns a stone wall with its joints."""
     top, start, bottom, end = rectangle
     cell = layout.cell
     x, y = layout.left + start * cell, layout.top + top * cell
@@ -178,5 +178,5 @@ def _wall(layout: Layout, rectangle: Rectangle) -> str:
 
 
 def board_bottom(layout: Layout) -> float:
-    """The upper edge of the row below the board."""
+    """Returns the upper edge of the row below the board."""
     return TOP + max(layout.height, BOARD[1]) + EDGES

@@ -38,7 +38,7 @@ SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
 
 
 def draw(view: BattlePosition, seat: int | None = None) -> str:
-    """The SVG of a position; the side `seat` is called "you"."""
+    """Returns the SVG of a position; the side `seat` is called "you"."""
     layout = Layout.of(view.ground)
     parts = [defs(layout), draw_board(layout, view.ground, view.left)]
     parts += [draw_marker(layout, marker, i, marker.owner) for i, marker in enumerate(view.markers)]
@@ -63,7 +63,7 @@ def draw_squads(layout: Layout, squads: Sequence[Squad], highlights: Sequence[st
 
 
 def _hull(layout: Layout, squad: Squad) -> str:
-    """The ground under a unit, one patch for models that stand side by side."""
+    """Returns the ground under a unit, one patch for models that stand side by side."""
     joints = []
     for i, (r, c) in enumerate(squad.cells):
         joints.append(f"M{number(layout.x(c))},{number(layout.y(r))}h0")
@@ -92,7 +92,7 @@ def _highlight(layout: Layout, view: BattlePosition, squad: Squad) -> str:
 
 
 def _models(layout: Layout, squad: Squad) -> str:
-    """The models; the anchor carries the unit's number, the last one shows its wounds."""
+    """Returns the models; the anchor carries the unit's number, the last one shows its wounds."""
     places = [(layout.x(c), layout.y(r)) for r, c in squad.cells]
     bases = "".join(f'<use href="#m{squad.side}" x="{number(x)}" y="{number(y)}"/>' for x, y in places)
     hurt = _wounds(layout, squad, *places[-1]) if squad.lead < squad.wounds else ""
@@ -100,7 +100,7 @@ def _models(layout: Layout, squad: Squad) -> str:
 
 
 def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
-    """A ring around a wounded model, dark for the wounds it has lost."""
+    """Returns a ring around a wounded model, dark for the wounds it has lost."""
     r = 0.5 * layout.cell
     around = math.tau * r
     lost = around * (1 - squad.lead / squad.wounds)
@@ -112,7 +112,7 @@ def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
 
 
 def _anchor(layout: Layout, squad: Squad, x: float, y: float) -> str:
-    """The number of a unit on the base of its anchor at (x, y)."""
+    """Returns the number of a unit on the base of its anchor at (x, y)."""
     size = round(0.72 * layout.cell, 1)
     livery = LIVERIES[squad.side]
     disc = circle(x, y, 0.43 * layout.cell, livery.dark, f'stroke="{livery.light}" stroke-width="1.2"')
@@ -174,7 +174,7 @@ def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float,
 
 
 def _around(layout: Layout, cell: Cell, size: float) -> tuple[float, float, float, float]:
-    """A square of `size` cells around the middle of a cell: x, y, width, height."""
+    """Returns a square of `size` cells around the middle of a cell: x, y, width, height."""
     length = size * layout.cell
     return layout.x(cell[1]) - length / 2, layout.y(cell[0]) - length / 2, length, length
 
@@ -197,7 +197,7 @@ def _move_end(view: BattlePosition, question: BattleQuestion, action: int) -> Ce
 
 
 def _panel(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
-    """The head of a side's panel: name, roster, points, and a golden frame in its half-turns."""
+    """Returns the head of a side's panel: name, roster, points, and a golden frame in its half-turns."""
     x, livery = layout.panel(side, view.left), LIVERIES[side]
     active = not view.over and side == view.active
     return (
@@ -213,7 +213,7 @@ def _panel(layout: Layout, view: BattlePosition, side: int, seat: int | None) ->
 
 
 def _command_points(x: float, y: float, count: int) -> str:
-    """The command points of a side as a golden token."""
+    """Returns the command points of a side as a golden token."""
     return (
         f'<path d="M{number(x)},{y - 11}l11,11l-11,11l-11,-11Z" fill="{GOLD}" stroke="#7d5c12" stroke-width="1.2"/>'
         + text(x, y + 4.5, str(count), 13, "#3a2a06", BOLD)
@@ -222,7 +222,7 @@ def _command_points(x: float, y: float, count: int) -> str:
 
 
 def _card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[float, float]:
-    """The upper left corner of a unit's card."""
+    """Returns the upper left corner of a unit's card."""
     return layout.panel(squad.side, view.left), GAP + 82 + squad.index * (CARD[1] + 6)
 
 
@@ -253,7 +253,7 @@ def _card(layout: Layout, view: BattlePosition, squad: Squad) -> str:
 
 
 def _pips(x: float, y: float, squad: Squad) -> list[str]:
-    """The models on the card at (x, y), or the wounds of a single one."""
+    """Returns the models on the card at (x, y), or the wounds of a single one."""
     livery, single = LIVERIES[squad.side], squad.start == 1
     count, left = (squad.wounds, squad.lead * squad.alive) if single else (squad.start, len(squad.cells))
     step, pips = min(12.0, PIPS[1] / count), []
@@ -266,7 +266,7 @@ def _pips(x: float, y: float, squad: Squad) -> list[str]:
 
 
 def _condition(x: float, y: float, words: str, fill: str = GOLD) -> str:
-    """The last line of the card at (x, y)."""
+    """Returns the last line of the card at (x, y)."""
     return text(x + 48, y + 68, shorten(words, 27), 12, fill, f'{START} font-style="italic"')
 
 
@@ -274,7 +274,7 @@ def _condition(x: float, y: float, words: str, fill: str = GOLD) -> str:
 
 
 def _header(layout: Layout, view: BattlePosition) -> str:
-    """The round and half-turn, and the five phases, of which the current one is golden."""
+    """Returns the round and half-turn, and the five phases, of which the current one is golden."""
     middle = layout.page[0] / 2
     if view.over:
         return text(middle, 46, "The battle is over", 28, GOLD, BOLD)
@@ -288,7 +288,7 @@ def _header(layout: Layout, view: BattlePosition) -> str:
 
 
 def _footer(layout: Layout, view: BattlePosition, seat: int | None) -> str:
-    """The open question, or how the battle ended, and a legend."""
+    """Returns the open question, or how the battle ended, and a legend."""
     y = board_bottom(layout) + FOOT / 2 + 6
     if view.over:
         words = outcome(view, seat)

@@ -19,7 +19,7 @@ COMPASS = ("east", "south-east", "south", "south-west", "west", "north-west", "n
 
 
 def describe(before: BattlePosition, action: int, after: BattlePosition, seat: int | None = None) -> str:
-    """The step as sentences: the decision, moves, losses, flags, points, the turn of half-turns, the end.
+    """Returns the step as sentences: the decision, moves, losses, flags, points, the turn of half-turns, the end.
 
     Args:
       before, after: the positions around the step.
@@ -53,7 +53,7 @@ def describe(before: BattlePosition, action: int, after: BattlePosition, seat: i
 
 
 def _decision(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> str:
-    """The first sentence: what the asked side chose."""
+    """Returns the first sentence: what the asked side chose."""
     question = before.question
     assert question is not None
     own, enemies = before.squads[question.side], before.squads[1 - question.side]
@@ -89,7 +89,7 @@ def _decision(before: BattlePosition, action: int, after: BattlePosition, seat: 
 
 
 def _march(old: Squad, new: Squad, action: int, kind: str, seat: int | None) -> str:
-    """A movement decision and where it led."""
+    """Returns a movement decision and where it led."""
     unit = _whose(old, seat)
     if not action:
         return f"{unit} stays in the fight." if kind == "fall_back" else f"{unit} stays."
@@ -142,7 +142,7 @@ def _changes(old: Squad, new: Squad, seat: int | None) -> list[str]:
 
 
 def _short_charge(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> list[str]:
-    """A charge that did not reach its target, if no question was asked about it."""
+    """Returns a charge that did not reach its target, if no question was asked about it."""
     question = before.question
     assert question is not None
     if question.kind == "charge" and action:
@@ -181,6 +181,6 @@ def _way(old: Squad, new: Squad) -> str:
 
 
 def _whose(squad: Squad, seat: int | None, *, capital: bool = True) -> str:
-    """A unit with its owner: "Side 1's Captain (1)"."""
+    """Returns a unit with its owner: "Side 1's Captain (1)"."""
     owner = "Your" if squad.side == seat else f"Side {squad.side}'s"
     return f"{owner if capital else owner[0].lower() + owner[1:]} {called(squad)}"

@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, ground: Ground) -> Layout:
-        """The page for a board: as large as fits, whole halves of units a cell."""
+        """Returns the page for a board: as large as fits, whole halves of units a cell."""
         cell = int(2 * min(BOARD[0] / ground.cols, BOARD[1] / ground.rows)) / 2
         width, height = cell * ground.cols, cell * ground.rows
         tall = max(height, BOARD[1])
@@ -47,13 +47,13 @@ class Layout(NamedTuple):
         return cls(cell, left, TOP + (tall - height) / 2, width, height, page)
 
     def x(self, col: float) -> float:
-        """The middle of a column."""
+        """Returns the middle of a column."""
         return self.left + (col + 0.5) * self.cell
 
     def y(self, row: float) -> float:
-        """The middle of a row."""
+        """Returns the middle of a row."""
         return self.top + (row + 0.5) * self.cell
 
     def panel(self, side: int, left_side: int) -> float:
-        """The left edge of a side's panel: beside its deployment zone."""
+        """Returns the left edge of a side's panel: beside its deployment zone."""
         return GAP if side == left_side else self.page[0] - GAP - PANEL

@@ -21,7 +21,7 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Whether a file holds recorded battles, by the keys of its first record."""
+    """Returns whether a file holds recorded battles, by the keys of its first record."""
     return {"half_turns", "rosters", "dice"} <= set(first)
 
 
@@ -31,7 +31,7 @@ def games(path: Path) -> list[str]:
 
 
 def play(path: Path, number: int) -> Playback:
-    """The playback of one battle of a file, with its recorded dice."""
+    """Returns the playback of one battle of a file, with its recorded dice."""
     kind, record = golden.nth(path, KINDS, number)
     boards, rosters, settings = rules_of(record)
     identity = {name: record[name] for name in ("seed", "slot", "episode")}
@@ -62,7 +62,7 @@ def play(path: Path, number: int) -> Playback:
 
 
 def _moments(views: list[BattlePosition], actions: list[int]) -> list[PlaybackMoment]:
-    """A moment for every decision, with its effects."""
+    """Returns a moment for every decision, with its effects."""
     found = []
     for at, (before, action, after) in enumerate(zip(views[:-1], actions, views[1:], strict=True), 1):
         side = before.question.side if before.question is not None else -1

@@ -132,12 +132,12 @@ class BattlePosition(NamedTuple):
 
 
 def touch(one: Squad, other: Squad) -> bool:
-    """Whether a model of one unit stands beside a model of the other."""
+    """Returns whether a model of one unit stands beside a model of the other."""
     return any(max(abs(a - c), abs(b - d)) <= 1 for a, b in one.cells for c, d in other.cells)
 
 
 def look(battle: Any) -> BattlePosition:
-    """The current position of a `jaxrl_envs.battle.engine.single.Battle`."""
+    """Returns the current position of a `jaxrl_envs.battle.engine.single.Battle`."""
     rules, result = battle.rules, battle.result()
     field, rosters, settings = rules.maps[battle.map_index], rules.pairs[battle.pair], rules.settings
     number, active, command, points, units = battle.state()
@@ -183,7 +183,7 @@ def _squad(side: int, index: int, kind: UnitType, unit: Sequence[Any], cols: int
 
 
 def _printable(name: str) -> str:
-    """A user's name without line breaks and control characters, which neither a terminal nor XML would bear."""
+    """Returns a user's name without line breaks and control characters, which neither a terminal nor XML would bear."""
     return "".join(letter if letter.isprintable() else " " for letter in name)
 
 
@@ -200,7 +200,7 @@ def _marker(marker: Sequence[float], squads: tuple[tuple[Squad, ...], ...]) -> M
 
 
 def side_name(side: int, observer: int | None = None, *, capital: bool = True) -> str:
-    """The name of a side: "Side 0", or "You" for the observer's own."""
+    """Returns the name of a side: "Side 0", or "You" for the observer's own."""
     text = "You" if side == observer else f"Side {side}"
     return text if capital else text[0].lower() + text[1:]
 

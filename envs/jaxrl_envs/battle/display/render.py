@@ -19,7 +19,7 @@ EAST, WEST = "east", "west"
 
 
 def render_text(view: BattlePosition, seat: int | None = None) -> str:
-    """The board as text, at most 100 columns wide but for the question; `seat` is called "you"."""
+    """Returns the board as text, at most 100 columns wide but for the question; `seat` is called "you"."""
     board = _board(view)
     width = max(map(len, board))
     beside = _units(view, 0, seat) + [""] + _units(view, 1, seat) + [""] + _objectives(view)
@@ -33,7 +33,7 @@ def render_text(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def ask(view: BattlePosition, seat: int | None = None) -> str:
-    """The open question in one line: the deciding side and the subject; "" once the battle is over."""
+    """Returns the open question in one line: the deciding side and the subject; "" once the battle is over."""
     if view.question is None:
         return ""
     question = view.question
@@ -45,7 +45,7 @@ def ask(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def outcome(view: BattlePosition, seat: int | None = None) -> str:
-    """The result of a battle: "the last round is over: side 0 wins 20 to 15"."""
+    """Returns the result of a battle: "the last round is over: side 0 wins 20 to 15"."""
     if view.winner is None:
         return f"{ENDS[view.end]}: a draw, {view.points[0]} to {view.points[1]}"
     verb = "win" if view.winner == seat else "wins"
@@ -56,7 +56,7 @@ def outcome(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def called(squad: Squad) -> str:
-    """A unit's name and number: "Captain (1)"."""
+    """Returns a unit's name and number: "Captain (1)"."""
     return f"{squad.name} ({squad.number})"
 
 
@@ -69,7 +69,7 @@ def _headline(view: BattlePosition, seat: int | None) -> str:
 
 
 def _board(view: BattlePosition) -> list[str]:
-    """The cells with a scale of rows and columns."""
+    """Returns the cells with a scale of rows and columns."""
     ground = view.ground
     grid = [[GRID if r % 5 == 0 and c % 5 == 0 else " " for c in range(ground.cols)] for r in range(ground.rows)]
     for marker in view.markers:
@@ -88,7 +88,7 @@ def _board(view: BattlePosition) -> list[str]:
 
 
 def _units(view: BattlePosition, side: int, seat: int | None) -> list[str]:
-    """One side: points, then a line for each unit with models and wounds of all that it started with."""
+    """Returns one side: points, then a line for each unit with models and wounds of all that it started with."""
     place = "left" if side == view.left else "right"
     held = f"VP {view.points[side]}  CP {view.command[side]}"
     lines = [
@@ -110,7 +110,7 @@ def _units(view: BattlePosition, side: int, seat: int | None) -> list[str]:
 
 
 def conditions(view: BattlePosition, squad: Squad) -> list[str]:
-    """The conditions of a unit in words; a weaker word is left out where a stronger one implies it."""
+    """Returns the conditions of a unit in words; a weaker word is left out where a stronger one implies it."""
     flags, question = squad.flags, view.question
     asked = question is not None and (question.side, question.unit) == (squad.side, squad.index)
     words = {  # the most important first: a terminal may have no room for all
@@ -139,7 +139,7 @@ def _objectives(view: BattlePosition) -> list[str]:
 
 
 def _matter(view: BattlePosition, question: BattleQuestion) -> str:
-    """The question itself."""
+    """Returns the question itself."""
     own = view.squads[question.side][question.unit] if question.unit >= 0 else None
     other = view.squads[1 - question.side][question.subject] if question.subject >= 0 else None
     unit, subject = (called(squad) if squad else "" for squad in (own, other))

@@ -10,6 +10,6 @@ TITLE = "Beasty Bar"
 
 
 def files(env: Env) -> dict[str, bytes]:
-    """The files of the page by name (see `jaxrl_envs.shared.display.page`)."""
+    """Returns the files of the page by name (see `jaxrl_envs.shared.display.page`)."""
     del env  # there is one table
     return read(__file__) | {"cards.svg": card_sprites().encode()}

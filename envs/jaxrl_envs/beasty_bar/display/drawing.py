@@ -27,7 +27,7 @@ _text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
 
 
 def draw(table: BeastyBarPosition) -> str:
-    """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
+    """Returns the SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
     parts = [_scene(), _queue(table), _middle(table)]
     for seat in (first, 1 - first):
@@ -82,7 +82,7 @@ def _scene() -> str:
 
 
 def _room(edges: tuple[int, int], fill: str, frame: str, sign: str, neon: str) -> str:
-    """A house with its sign; the line in the middle parts the two seats' cards."""
+    """Returns a house with its sign; the line in the middle parts the two seats' cards."""
     left, right = edges
     middle = (left + right) / 2
     glow = f'stroke="{neon}" stroke-width="5" opacity="0.25" font-weight="bold" letter-spacing="2"'
@@ -113,7 +113,7 @@ def _gate() -> str:
 
 
 def _door() -> str:
-    """The back door of THAT'S IT, under a red lamp."""
+    """Returns the back door of THAT'S IT, under a red lamp."""
     x, y = EXIT[0], QUEUE_Y + 88
     return (
         f'<path d="M{x - 22},{y} L{x - 22},{y - 158} L{x + 22},{y - 150} L{x + 22},{y}" fill="#0b0b10" '
@@ -126,7 +126,7 @@ def _door() -> str:
 
 
 def _queue(table: BeastyBarPosition) -> str:
-    """The cards from Heaven's Gate to the back, and the free places."""
+    """Returns the cards from Heaven's Gate to the back, and the free places."""
     parts = []
     width, height = CARD
     for place in range(c.PLACES):
@@ -144,7 +144,7 @@ def _queue(table: BeastyBarPosition) -> str:
 
 
 def _leaving(where: str, x: float) -> str:
-    """The glow behind a card that is about to leave the queue, and where to, below it."""
+    """Returns the glow behind a card that is about to leave the queue, and where to, below it."""
     (width, height), ink = CARD, GOLD if where == BAR_ROOM else "#ef6a5a"
     glow = _rect(x - width / 2 - 8, QUEUE_Y - height / 2 - 8, width + 16, height + 16, 16, ink, 'opacity="0.9"')
     return glow + _text(x, QUEUE_Y + height / 2 + 26, where, 14, ink, 'font-weight="bold"')
@@ -183,7 +183,7 @@ def _zone(strengths: tuple[int, ...], seat: int, edges: tuple[int, int], front: 
 
 
 def _points(table: BeastyBarPosition, seat: int, front: bool) -> str:
-    """The points of a seat, in the bar beside the line in the middle."""
+    """Returns the points of a seat, in the bar beside the line in the middle."""
     x, y = (BAR[0] + BAR[1]) / 2 - 10, 728 if front else 366
     ink, paper = OWNERS[seat]
     return (
@@ -221,12 +221,12 @@ def _panel(table: BeastyBarPosition, seat: int, front: bool) -> str:
 
 
 def _place(index: int, scale: float) -> float:
-    """The middle of a card in a hand."""
+    """Returns the middle of a card in a hand."""
     return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
 
 
 def click_areas(table: BeastyBarPosition, seat: int, legal: list[int]) -> list[ClickArea]:
-    """The cards of `seat`, in front, each with the legal actions that play it."""
+    """Returns the cards of `seat`, in front, each with the legal actions that play it."""
     (y, scale), found = FRONT, []
     width, height = CARD[0] * scale, CARD[1] * scale
     for i, strength in enumerate(table.seats[seat].hand or ()):
@@ -244,7 +244,7 @@ def _strength(action: int) -> int:
 
 
 def _deck(entry: BeastyBarSeat, seat: int, x: float, y: float, scale: float) -> str:
-    """The deck as a pile of backs with its size."""
+    """Returns the deck as a pile of backs with its size."""
     layers = min(entry.deck_size, 4)
     if not layers:
         width, height = CARD[0] * scale, CARD[1] * scale
@@ -256,7 +256,7 @@ def _deck(entry: BeastyBarSeat, seat: int, x: float, y: float, scale: float) -> 
 
 
 def _known(entry: BeastyBarSeat, seat: int, left: float, y: float) -> str:
-    """The observer's knowledge of the cards that are not on the table: small discs with strengths."""
+    """Returns the observer's knowledge of the cards that are not on the table: small discs with strengths."""
     strengths, label = (entry.deck, "deck") if entry.unseen is None else (entry.unseen, "hand or deck")
     if not strengths:
         return ""
@@ -276,7 +276,7 @@ def _known(entry: BeastyBarSeat, seat: int, left: float, y: float) -> str:
 
 
 def draw_card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float = 0.0, name: bool = True) -> str:
-    """One card around (x, y): strength and points above the animal, in the colours of its owner."""
+    """Returns one card around (x, y): strength and points above the animal, in the colours of its owner."""
     ink, paper = OWNERS[code // c.SPECIES]
     species = code % c.SPECIES
     width, height = CARD
@@ -296,7 +296,7 @@ def draw_card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float 
 
 
 def _back(seat: int, x: float, y: float, scale: float) -> str:
-    """A card face down: a paw in the colour of its owner."""
+    """Returns a card face down: a paw in the colour of its owner."""
     ink, paper = OWNERS[seat]
     width, height = CARD
     toes = "".join(
@@ -313,7 +313,7 @@ def _back(seat: int, x: float, y: float, scale: float) -> str:
 
 
 def _star(x: float, y: float, r: float) -> str:
-    """A point as a golden star."""
+    """Returns a point as a golden star."""
     steps = ((0, -1), (0.26, -0.34), (0.95, -0.31), (0.42, 0.13), (0.59, 0.81), (0, 0.42))
     right = [(x + r * dx, y + r * dy) for dx, dy in steps]
     left = [(x - r * dx, y + r * dy) for dx, dy in steps[-2:0:-1]]

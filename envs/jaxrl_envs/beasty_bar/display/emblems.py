@@ -6,7 +6,7 @@ _INK = "#2a211c"
 
 
 def _eye(x: float, y: float, r: float = 3.4) -> str:
-    """A dark eye with a spark of light."""
+    """Returns a dark eye with a spark of light."""
     return (
         f'<circle cx="{x}" cy="{y}" r="{r}" fill="{_INK}"/>'
         f'<circle cx="{x + r * 0.32:.1f}" cy="{y - r * 0.36:.1f}" r="{r * 0.34:.1f}" fill="#fff"/>'
@@ -14,7 +14,7 @@ def _eye(x: float, y: float, r: float = 3.4) -> str:
 
 
 def _mirrored(shape: str) -> str:
-    """A shape and its mirror image."""
+    """Returns a shape and its mirror image."""
     return f'{shape}<g transform="scale(-1,1)">{shape}</g>'
 
 

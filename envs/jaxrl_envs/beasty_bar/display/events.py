@@ -39,7 +39,7 @@ def describe(env: Env, before: State, action: int, after: State, seat: int | Non
 
 
 def _play(before: State, action: int, seat: int | None) -> str:
-    """The card and its choice in words."""
+    """Returns the card and its choice in words."""
     queue = before.game.table.queue  # type: ignore[attr-defined]
     play, found = rules.decode(queue, jnp.int32(action)), queue_codes(queue)
     text = f"the {c.NAMES[int(play.strength) - 1]}"
@@ -64,7 +64,7 @@ def _end(after: State, seat: int | None) -> str:
 
 
 def _arrived(before, after) -> list[int]:
-    """The codes of the cards that are in the second set and not in the first."""
+    """Returns the codes of the cards that are in the second set and not in the first."""
     new = int(after) & ~int(before)
     return [c.SPECIES * seat + strength - 1 for seat in range(2) for strength in species(new, seat)]
 

@@ -19,7 +19,7 @@ from jaxrl_envs.shared.display.replay_states import replay_states
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Whether a file holds whole games (not single recorded choices), by the keys of its first record."""
+    """Returns whether a file holds whole games (not single recorded choices), by the keys of its first record."""
     return {"start", "decks", "moves", "points"} <= set(first)
 
 
@@ -29,7 +29,7 @@ def games(path: Path) -> list[str]:
 
 
 def play(path: Path, number: int) -> Playback:
-    """The playback of one game of a file."""
+    """Returns the playback of one game of a file."""
     kind, record = golden.nth(path, (GAMES,), number)
     env = BeastyBar()
     first = env.init_from_decks(jnp.asarray(record["decks"], jnp.int32), jnp.int32(record["start"]))
@@ -40,12 +40,12 @@ def play(path: Path, number: int) -> Playback:
 
 
 def mark(env: BeastyBar, before: BeastyBarState, after: BeastyBarState) -> str:
-    """A mark on the timeline where animals enter the bar."""
+    """Returns a mark on the timeline where animals enter the bar."""
     entered = int(before.game.table.bar) != int(after.game.table.bar)
     return "into the bar" if entered else ""
 
 
 def curves(env: BeastyBar, states: Sequence[State]) -> dict[str, list[list[float]]]:
-    """The points in the bar."""
+    """Returns the points in the bar."""
     assert isinstance(states[0], BeastyBarState)
     return {"points": [np.asarray(rules.scores(state.game.table)).tolist() for state in states]}  # type: ignore

@@ -39,7 +39,7 @@ class BeastyBarPosition(NamedTuple):
     leaving: tuple[str, ...] = ()  # of the queue, where each card is about to go: BAR, OUT or ""
 
     def name(self, seat: int) -> str:
-        """The name of a seat in the middle of a sentence."""
+        """Returns the name of a seat in the middle of a sentence."""
         return "you" if seat == self.observer else f"seat {seat}"
 
     @property
@@ -50,7 +50,7 @@ class BeastyBarPosition(NamedTuple):
 
 
 def look(state: State, observer: int | None = None) -> BeastyBarPosition:
-    """The table from the seat `observer`, or with all cards face up if it is None.
+    """Returns the table from the seat `observer`, or with all cards face up if it is None.
 
     Args:
       state: of `BeastyBar`, one game, not a batch.
@@ -96,18 +96,18 @@ def settled(before: State, action: int, after: State, observer: int | None = Non
 
 
 def queue_codes(queue) -> list[int]:
-    """The card codes of a queue word, front first."""
+    """Returns the card codes of a queue word, front first."""
     tokens = [int(queue) >> c.FIELD * place & c.FIELD_MASK for place in range(c.PLACES)]
     return [token - 1 for token in tokens if token]
 
 
 def seat_mask(cards, seat: int) -> int:
-    """The 12-bit mask of a seat's species in a set of cards."""
+    """Returns the 12-bit mask of a seat's species in a set of cards."""
     return int(cards) >> c.SPECIES * seat & c.ALL_SPECIES
 
 
 def species(cards, seat: int) -> tuple[int, ...]:
-    """The strengths of a seat's cards in a set of cards, ascending."""
+    """Returns the strengths of a seat's cards in a set of cards, ascending."""
     return tuple(s for s in range(1, c.SPECIES + 1) if seat_mask(cards, seat) >> s - 1 & 1)
 
 

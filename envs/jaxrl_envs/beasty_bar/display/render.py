@@ -10,7 +10,7 @@ from jaxrl_envs.contract.env import Env, State
 
 
 def render_text(env: Env, state: State, seat: int | None = None) -> str:
-    """The table as text; with a `seat` only what that seat may see, else all hands and decks."""
+    """Returns the table as text; with a `seat` only what that seat may see, else all hands and decks."""
     del env
     table = look(state, seat)
     lines = [_headline(table), "", *_queue(table), ""]

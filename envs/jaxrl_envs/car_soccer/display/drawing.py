@@ -47,12 +47,12 @@ class Frame(NamedTuple):
 
 
 def picture(env: Any, state: State) -> str:
-    """One moment."""
+    """Returns one moment."""
     return _page(env, Clock.of([1.0]), [_frame(env, state)])
 
 
 def film(env: Any, states: Sequence[State], *, pace: float = 1.0) -> str:
-    """An episode in its own time, or `pace` times as fast, in a loop."""
+    """Returns an episode in its own time, or `pace` times as fast, in a loop."""
     states = [jax.tree.map(np.asarray, state) for state in states]
     step = -(-len(states) // FRAMES)
     shown = [*range(0, len(states) - 1, step), len(states) - 1]
@@ -158,14 +158,14 @@ def _ball(clock: Clock, frames: Sequence[Frame]) -> list[str]:
 
 
 def car_outline(fill: str) -> str:
-    """A car from above around the origin, which drives to the right."""
+    """Returns a car from above around the origin, which drives to the right."""
     half, wide = CAR_LENGTH / 2, CAR_WIDTH / 2
     outline = f"M{-half} {-wide}H{half - 5}L{half} {-wide / 2}V{wide / 2}L{half - 5} {wide}H{-half}Z"
     return f'<path d="{outline}" fill="{fill}"/>'
 
 
 def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
-    """A car from above and from the side, with its flame, its number and its boost."""
+    """Returns a car from above and from the side, with its flame, its number and its boost."""
     half, body = CAR_LENGTH / 2, car_outline(COLOURS[team])
     flame = f'<path d="M{-half} -5L{-half - 14} 0L{-half} 5Z" fill="#ffef9f"/>'
     flames = clock.variants([bool(frame.boosting[seat]) or None for frame in frames], always(flame))
@@ -219,12 +219,12 @@ def _keys(clock: Clock, values: Sequence[str]) -> Keys:
 
 
 def _x(y: float) -> float:
-    """The x coordinate of a place along the field."""
+    """Returns the x coordinate of a place along the field."""
     return LEFT + WIDTH / 2 + float(y) * UNIT
 
 
 def _y(x: float) -> float:
-    """The y coordinate of a place across the field, from above; the right of the first team is below."""
+    """Returns the y coordinate of a place across the field, from above; the right of the first team is below."""
     return TOP + HEIGHT / 2 + float(x) * UNIT
 
 

@@ -32,7 +32,7 @@ def games(path: Path) -> list[str]:
 
 
 def play(path: Path, number: int) -> Playback:
-    """One of them, as it was recorded: nothing is computed."""
+    """Returns one of them, as it was recorded: nothing is computed."""
     episodes = list(golden.unchecked(path).items())
     if number >= len(episodes):
         raise UserError(f"{path.name} has no episode {number}.")
@@ -79,7 +79,7 @@ def curves(env: Any, states: Sequence[State]) -> dict[str, list[list[float]]]:
 
 
 def space(env: Any, sketches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The scene of an episode from what `CarSoccer.sketch` tells, or from what replays hold of it."""
+    """Returns the scene of an episode from what `CarSoccer.sketch` tells, or from what replays hold of it."""
     seconds = np.array([float(np.asarray(sketch["tick"])) for sketch in sketches]) / field.TICKS
     body = env.settings.body
     return scene(list(map(int, env.teams.of)), body.size, body.offset, seconds - seconds[0], sketches)

@@ -15,7 +15,7 @@ _COLUMNS, _ROWS = 65, 25  # of the map; the first team attacks to the right
 
 
 def render_text(env: Any, state: State) -> str:
-    """The field from above and a line for everybody on it."""
+    """Returns the field from above and a line for everybody on it."""
     game: CarSoccerGame = state.game  # type: ignore[attr-defined]
     arena, teams = game.arena, env.teams
     lines = [headline(env, game), *_map(game, teams.of)]

@@ -73,7 +73,7 @@ def turned(axes: Axes, turn: Vec) -> Axes:
 
 
 def orthonormal(axes: Axes) -> Axes:
-    """The same axes, at right angles and of length one again."""
+    """Returns the same axes, at right angles and of length one again."""
     forward = axes.forward * jnp.reciprocal(axes.forward.length)
     right = axes.right - forward * forward.dot(axes.right)
     right = right * jnp.reciprocal(right.length)

@@ -45,7 +45,7 @@ def ticks(
     before: jax.Array | None = None,
     delay: int = 0,
 ) -> Arena:
-    """An arena some ticks later.
+    """Returns an arena some ticks later.
 
     Args:
       geometry: what stands still, None for empty space. settings: static, both.
@@ -89,7 +89,7 @@ def _batched(geometry: Geometry | None, settings: PhysicsSettings, count: int, d
 
 
 def tick(geometry: Geometry | None, settings: PhysicsSettings, arena: Arena, controls: Controls) -> Arena:
-    """One tick; the arenas are the last axis."""
+    """Returns one tick; the arenas are the last axis."""
     body, ball = settings.body, arena.ball
     asleep = balls.is_asleep(ball)
     cars, back = respawned(settings, arena.cars, arena.seed, arena.tick)
@@ -120,7 +120,7 @@ def tick(geometry: Geometry | None, settings: PhysicsSettings, arena: Arena, con
 
 
 def kept(mask: jax.Array, old: Cars, new: Cars) -> Cars:
-    """The old cars where bool[P, B] is true."""
+    """Returns the old cars where bool[P, B] is true."""
     pick = lambda a, b: jnp.where(mask if a.ndim == mask.ndim else mask[:, None], a, b)  # noqa: E731
     return jax.tree.map(pick, old, new)
 
@@ -236,7 +236,7 @@ def moved_ball(body: Body, ball: Ball, change: Motion, pushed: Motion, hit: Vec)
 
 
 def capped(vector: Vec, limit: float) -> Vec:
-    """The vector, not longer than the limit."""
+    """Returns the vector, not longer than the limit."""
     return vector * (limit / jnp.maximum(vector.length, limit))
 
 

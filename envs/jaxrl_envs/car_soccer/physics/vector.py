@@ -57,12 +57,12 @@ class Vec:
         return jnp.sqrt(self.dot(self))
 
     def unit(self) -> Vec:
-        """The vector with length one; zero stays zero."""
+        """Returns the vector with length one; zero stays zero."""
         square = self.dot(self)
         return self * jnp.where(square > 0, 1 / jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
 
     def at(self, index) -> Vec:
-        """The same index of every component."""
+        """Returns the same index of every component."""
         return Vec(self.x[index], self.y[index], self.z[index])
 
     @property
@@ -96,7 +96,7 @@ class Axes:
         return Vec(self.forward.dot(world), self.right.dot(world), self.up.dot(world))
 
     def at(self, index) -> Axes:
-        """The same index of every component."""
+        """Returns the same index of every component."""
         return Axes(self.forward.at(index), self.right.at(index), self.up.at(index))
 
     @property
@@ -111,6 +111,6 @@ def axes(array: jax.Array | np.ndarray) -> Axes:
 
 
 def corner_along(direction: Vec, half: Sequence[float]) -> Vec:
-    """The corner of a box round the origin, with sides of twice `half`, that lies farthest in a direction."""
+    """Returns the corner of a box round the origin, with sides of twice `half`, that lies farthest in a direction."""
     parts = zip((direction.x, direction.y, direction.z), half, strict=True)
     return Vec(*(jnp.where(part >= 0, size, -size) for part, size in parts))

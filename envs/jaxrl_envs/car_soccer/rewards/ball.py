@@ -34,7 +34,7 @@ def touch_to_goal(step: Step) -> jax.Array:
 
 
 def touch_height(step: Step) -> jax.Array:
-    """The height of the ball at a touch, in heights of the field."""
+    """Returns the height of the ball at a touch, in heights of the field."""
     return jnp.where(step.events.touched, step.ball.position.z / field.CEILING, 0.0)
 
 

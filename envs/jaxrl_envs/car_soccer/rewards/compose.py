@@ -132,7 +132,7 @@ MODES: dict[str, dict[str, float]] = {
 def weights_of(
     mode: str, listed: Mapping[str, float], known: Mapping[str, Component] = COMPONENTS, *, mates: bool = True
 ) -> dict[str, float]:
-    """The weights that are not 0: those of the mode, with the listed ones in their place.
+    """Returns the weights that are not 0: those of the mode, with the listed ones in their place.
 
     Args:
       mode: one of `MODES`. listed: weights by component. known: all components.

@@ -50,7 +50,7 @@ def stale(step: Step) -> jax.Array:
 
 
 def speed(step: Step) -> jax.Array:
-    """The car's speed, in 2,300 uu/s."""
+    """Returns the car's speed, in 2,300 uu/s."""
     return step.cars.velocity.length / field.CAR_SPEED
 
 

@@ -35,7 +35,7 @@ def own_goal(step: Step) -> jax.Array:
 
 
 def goal_speed(step: Step) -> jax.Array:
-    """The speed of the ball, in 6,000 uu/s, for the team that has scored."""
+    """Returns the speed of the ball, in 6,000 uu/s, for the team that has scored."""
     return jnp.where(step.events.scored, step.ball_was.velocity.length / field.BALL_SPEED, 0.0)
 
 
@@ -45,7 +45,7 @@ def shot(step: Step) -> jax.Array:
 
 
 def shot_quality(step: Step) -> jax.Array:
-    """The speed of a shot, in 6,000 uu/s."""
+    """Returns the speed of a shot, in 6,000 uu/s."""
     return jnp.where(step.events.shot, step.ball.velocity.length / field.BALL_SPEED, 0.0)
 
 

@@ -41,7 +41,7 @@ class RLGymAgent(OutsideAgent):
     action_parser: Any = None
 
     def __init__(self, env: CarSoccer):
-        """An agent; RocketSim and RLGym must be installed."""
+        """Returns an agent; RocketSim and RLGym must be installed."""
         super().__init__(env)
         self.names, self._pitch = agent_names(env), Pitch(started(env.meshes), env.settings)
         install = "--no-deps rlgym-rocket-league==2.0.1 rlgym==2.0.1 rlgym-api"
@@ -52,7 +52,7 @@ class RLGymAgent(OutsideAgent):
         raise NotImplementedError
 
     def view(self, state: State) -> Any:
-        """The arena as it goes to RocketSim, and its tick."""
+        """Returns the arena as it goes to RocketSim, and its tick."""
         assert isinstance(state, CarSoccerState)
         arena = state.game.arena
         ball = jnp.concatenate([part.array for part in vars(arena.ball).values()])
@@ -61,12 +61,12 @@ class RLGymAgent(OutsideAgent):
         return ball, packed(arena.cars), *pads, counts, arena.tick
 
     def act(self, seen: Any) -> np.ndarray:
-        """The controls that the agent wants, f32[N, P, 8]."""
+        """Returns the controls that the agent wants, f32[N, P, 8]."""
         *views, ticks = seen
         return np.stack([self._wanted(ArenaView(*view), int(tick)) for *view, tick in zip(*views, ticks, strict=True)])
 
     def actions(self, state: State) -> jax.Array:
-        """The most similar legal rows, i32[P]."""
+        """Returns the most similar legal rows, i32[P]."""
         wanted = self.ask(state, jax.ShapeDtypeStruct((self.env.num_players, 8), np.float32))
         return rows.nearest(wanted, state.legal_action_mask)
 

@@ -34,7 +34,7 @@ class RLGym:
     """
 
     def __init__(self, env: CarSoccer | None = None, seed: int = 0):
-        """One arena; `env` is one against one by default, and `seed` decides how episodes begin."""
+        """Returns one arena; `env` is one against one by default, and `seed` decides how episodes begin."""
         self.env = env or CarSoccer()
         self.agents = agent_names(self.env)
         self._key, self._episodes = prng.fast_key(seed), 0
@@ -58,11 +58,11 @@ class RLGym:
         return {agent: self.observation_space(agent) for agent in self.agents}
 
     def action_space(self, agent: Agent) -> tuple[str, int]:
-        """The action space, in the form of `LookupTableAction`."""
+        """Returns the action space, in the form of `LookupTableAction`."""
         return "discrete", rows.NUM_ACTIONS
 
     def observation_space(self, agent: Agent) -> tuple[str, int]:
-        """The observation space, in the form of `DefaultObs`."""
+        """Returns the observation space, in the form of `DefaultObs`."""
         return "real", self.env.num_features
 
     def set_state(self, desired_state: CarSoccerState) -> PerAgent:
@@ -71,7 +71,7 @@ class RLGym:
         return self._by_agent(desired_state.observation)
 
     def reset(self) -> PerAgent:
-        """A new episode; the observations f32[F]."""
+        """Returns a new episode; the observations f32[F]."""
         self._episodes += 1
         return self.set_state(self._init(jax.random.fold_in(self._key, self._episodes)))
 
@@ -96,7 +96,7 @@ class RLGym:
         return self._by_agent(self._state.observation), rewards, terminated, truncated
 
     def render(self) -> str:
-        """The arena from above as text."""
+        """Returns the arena from above as text."""
         return self.env.render(self.state)
 
     def close(self) -> None:
@@ -120,6 +120,6 @@ class RLGym:
 
 
 def agent_names(env: CarSoccer) -> list[Agent]:
-    """The seats as RLGym names its agents."""
+    """Returns the seats as RLGym names its agents."""
     colours = [("blue", "orange")[team] for team in env.teams.of]
     return [f"{colour}-{colours[:seat].count(colour)}" for seat, colour in enumerate(colours)]

@@ -93,7 +93,7 @@ class RocketSim:
         self._made, self._lock = 0, threading.Lock()  # devices call at the same time
 
     def __call__(self, arena: Arena, controls: jax.Array, before: jax.Array, over: jax.Array) -> Arena:
-        """One arena after a decision; `over`, bool[]: it is not used again, so it may stay as it is."""
+        """Returns one arena after a decision; `over`, bool[]: it is not used again, so it may stay as it is."""
         bodies = (arena.ball.position, arena.ball.velocity, arena.ball.angular_velocity)
         ball = jnp.concatenate([body.array for body in bodies])
         counts, structure = jax.tree.flatten(arena.counts)
@@ -124,7 +124,7 @@ class RocketSim:
                 self._left.setdefault(view.key(), []).append(pitch)
 
     def _find(self, view: ArenaView, tick: int) -> Pitch:
-        """The arena that was left in this state, or another one, which is set to it."""
+        """Returns the arena that was left in this state, or another one, which is set to it."""
         key = view.key()
         found = key in self._left
         if not found and self._made < MOST:
@@ -150,7 +150,7 @@ class ArenaView(NamedTuple):
     counts: np.ndarray
 
     def key(self) -> bytes:
-        """The key that identifies an arena's state."""
+        """Returns the key that identifies an arena's state."""
         return self.ball.tobytes() + self.cars.tobytes() + self.cooldown.tobytes()
 
 
@@ -166,7 +166,7 @@ def packed(cars: Cars) -> jax.Array:
 
 
 def unpacked(cars: Cars, rows: jax.Array) -> Cars:
-    """The cars as f32[P, K] says, whose wheels otherwise stay as they are."""
+    """Returns the cars as f32[P, K] says, whose wheels otherwise stay as they are."""
     vectors, turned, touching, *rest = jnp.split(rows, _PARTS, axis=-1)
     found: dict[str, Any] = {name: vec(vectors[:, 3 * k : 3 * k + 3]) for k, name in enumerate(_VECTORS)}
     for names, part in zip((_NUMBERS, _FLAGS, _LAST), rest, strict=True):
@@ -186,7 +186,7 @@ class Pitch:
     """One arena of RocketSim with its cars."""
 
     def __init__(self, module: ModuleType, settings: PhysicsSettings):
-        """An arena in any state; `module` is RocketSim."""
+        """Returns an arena in any state; `module` is RocketSim."""
         self._module, self._settings = module, settings
         self._arena = new_arena(module)
         self._arena.set_ball_touch_callback(self._touched)
@@ -242,7 +242,7 @@ class Pitch:
         view.lock[:] = [self._number.get(state.prev_locked_car_id, -1) for state in states]
 
     def shown_by(self, engine: Any, names: Sequence[str]) -> Any:
-        """The state of the arena as RLGym's engine for RocketSim tells it, its cars called so."""
+        """Returns the state of the arena as RLGym's engine for RocketSim tells it, its cars called so."""
         engine._arena, engine._cars = self._arena, dict(zip(names, self._cars, strict=True))
         engine._agent_ids = {car.id: name for name, car in engine._cars.items()}
         engine._hitboxes, engine._touches = ({car.id: 0 for car in self._cars} for _ in range(2))
@@ -250,7 +250,7 @@ class Pitch:
         return engine._get_state()
 
     def _state(self, row: np.ndarray, late: int) -> Any:
-        """A row of a car as RocketSim has it; `late` is how many ticks its clock is ahead of the game's."""
+        """Returns a row of a car as RocketSim has it; `late` is how many ticks its clock is ahead of the game's."""
         make, state = self._module, self._module.CarState()
         vectors, turned, touching, numbers, flags, (held, bumped, hit) = np.split(row, _PARTS)
         for k, name in enumerate(_VECTORS.values()):
@@ -268,7 +268,7 @@ class Pitch:
         return state
 
     def _row(self, state: Any, late: int) -> list[float]:
-        """The reverse of `_state`."""
+        """Returns the reverse of `_state`."""
         turned, hit = state.rot_mat, state.ball_hit_info.tick_count_when_extra_impulse_applied
         row = [value for name in _VECTORS.values() for value in getattr(state, name).as_tuple()]
         row += [*turned.forward.as_tuple(), *turned.right.as_tuple(), *turned.up.as_tuple()]
@@ -347,7 +347,7 @@ def write(folder: Path, meshes: Sequence[mesh.Mesh]) -> None:
 
 
 def rlgym_meshes() -> str:
-    """The folder of the game's own meshes that RLGym brings.
+    """Returns the folder of the game's own meshes that RLGym brings.
 
     Raises:
       UserError: it is not installed.

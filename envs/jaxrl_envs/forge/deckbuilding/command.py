@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def described(path: Path, scripts: Scripts | None) -> str:
-    """The cells of a deck: how many cards, how many different ones, and what is in its way."""
+    """Returns the cells of a deck: how many cards, how many different ones, and what is in its way."""
     deck = read_deck(path)
     strange = unknown_cards(deck, scripts) if scripts else []
     remarks = [f"not known: {', '.join(strange)}"] if strange else []

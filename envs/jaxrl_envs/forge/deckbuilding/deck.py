@@ -33,7 +33,7 @@ class Deck(NamedTuple):
 
 
 def read_deck(path: Path) -> Deck:
-    """A deck of a file.
+    """Returns a deck of a file.
 
     Raises:
       UserError: it cannot be read.
@@ -74,7 +74,7 @@ def expanded(decks: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_deck(name: str, folder: Path | None) -> Path:
-    """The file of a deck: a path, a name in the user's folder, or a shipped one.
+    """Returns the file of a deck: a path, a name in the user's folder, or a shipped one.
 
     Raises:
       UserError: no deck has that name.
@@ -102,7 +102,7 @@ def cards_of(home: str) -> tuple[Scripts | None, str]:
 
 
 def unknown_cards(deck: Deck, scripts: Scripts) -> list[str]:
-    """The names in a deck that no script has."""
+    """Returns the names in a deck that no script has."""
     return [name for name in deck.cards if not scripts.knows(name)]
 
 

@@ -45,7 +45,7 @@ def pool_of(res: Path) -> tuple[PoolCard, ...]:
 
 
 def card_of(script: str) -> PoolCard | None:
-    """A card from its script; None: one that decks are not made of."""
+    """Returns a card from its script; None: one that decks are not made of."""
     if "AlternateMode" in script or "AI:RemoveDeck" in script:
         return None
     fields: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def card_of(script: str) -> PoolCard | None:
 
 
 def _land(name: str, types: list[str], abilities: list[str], fields: dict[str, list[str]]) -> PoolCard | None:
-    """A land that makes mana of two colours for nothing else than tapping."""
+    """Returns a land that makes mana of two colours for nothing else than tapping."""
     made = {
         color
         for ability in abilities
@@ -91,7 +91,7 @@ def _land(name: str, types: list[str], abilities: list[str], fields: dict[str, l
 
 
 def _use(ability: str) -> str:
-    """The role of the spell of an ability line; "" for none that archetypes ask for."""
+    """Returns the role of the spell of an ability line; "" for none that archetypes ask for."""
     values = dict(re.findall(r"(\w+)\$ ([^|]*?)\s*(?:\||$)", ability))
     aims = values.get("ValidTgts", "")
     ours = "YouCtrl" in aims or not _NOT_OURS.search(aims)

@@ -60,7 +60,7 @@ class Made(NamedTuple):
     cards: dict[str, int]
 
     def text(self) -> str:
-        """The text of its `.dck` file."""
+        """Returns the text of its `.dck` file."""
         lines = ["[metadata]", f"Name={self.name}", "[Main]", *(f"{n} {card}" for card, n in self.cards.items())]
         return "\n".join(lines) + "\n"
 

@@ -39,7 +39,7 @@ class Scripts:
         return len(self.files)
 
     def text(self, name: str) -> str:
-        """A script, by its place in `files`."""
+        """Returns a script, by its place in `files`."""
         data = self._archive.read(name) if self._archive else Path(name).read_bytes()
         return data.decode(errors="replace").replace("\r", "")
 
@@ -60,7 +60,7 @@ class Scripts:
         return frozenset(name for _, place in self.files for name in _names(self.text(place)))
 
     def all(self) -> Iterator[str]:
-        """The scripts of all cards that have been in print, in a fixed order."""
+        """Yields the scripts of all cards that have been in print, in a fixed order."""
         for _, place in self.files:
             if not any(part in _OUTSIDE for part in Path(place).parts):
                 yield self.text(place)
@@ -84,22 +84,22 @@ class Scripts:
 
 @functools.lru_cache(maxsize=2)
 def scripts_of(res: Path) -> Scripts:
-    """The scripts of a release, listed once."""
+    """Returns the scripts of a release, listed once."""
     return Scripts(res)
 
 
 def _plain(name: str) -> str:
-    """The letters and digits of a name, as files are called by them: "Lim-Dûl's Vault" is limdulsvault."""
+    """Returns the letters and digits of a name, as files are called by them: "Lim-Dûl's Vault" is limdulsvault."""
     return "".join(letter for letter in _folded(name) if letter.isascii() and letter.isalnum())
 
 
 def _folded(name: str) -> str:
-    """A name in lower case without accents, which not every version of Forge writes."""
+    """Returns a name in lower case without accents, which not every version of Forge writes."""
     text = unicodedata.normalize("NFKD", name.casefold().replace("æ", "ae"))
     return "".join(letter for letter in text if not unicodedata.combining(letter))
 
 
 def _names(text: str) -> list[str]:
-    """The names of a script's card, folded: its faces, and both ("fire // ice")."""
+    """Returns the names of a script's card, folded: its faces, and both ("fire // ice")."""
     faces = [_folded(name) for name in _NAME.findall(text)]
     return [*faces, " // ".join(faces)] if len(faces) > 1 else faces

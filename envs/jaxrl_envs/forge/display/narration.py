@@ -35,7 +35,7 @@ class Narrator:
         self._cast: set[int] = set()  # cards whose use was told as an action, and need not be told on the stack
 
     def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
-        """The lines of one decision and of what happened before it."""
+        """Yields the lines of one decision and of what happened before it."""
         before, state = self._before, decision.get("game_state", {})
         self._before = state
         yield from (f"{DETAIL}{each}" for each in changes(before, state, self._cast))
@@ -51,7 +51,7 @@ class Narrator:
 
 
 def told(conversation: Conversation) -> Iterator[str]:
-    """The lines of a recorded game."""
+    """Yields the lines of a recorded game."""
     meta, narrator, names = conversation.meta, Narrator(), dict[str, str]()
     decks = " vs ".join(map(recording.deck_name, meta.get("decks", ())))
     forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
@@ -138,7 +138,7 @@ def _put_on_the_stack(item: Json, state: Json) -> str:
 
 
 def _item(item: Json) -> tuple[Any, Any, Any]:
-    """The identity of an item of the stack, equal for the same item in two states."""
+    """Returns the identity of an item of the stack, equal for the same item in two states."""
     return item.get("card_id"), item.get("name"), item.get("description")
 
 
@@ -205,7 +205,7 @@ def _numbers(answer: str) -> list[int]:
 
 
 def _listed(decision: Json, answer: str) -> str:
-    """The names of the chosen options."""
+    """Returns the names of the chosen options."""
     chosen = [decision["options"][index] for index in _numbers(answer)]
     names = [str(each.get("name") or each.get("description") or each.get("value") or each["index"]) for each in chosen]
     return ", ".join(names) or "nothing"

@@ -23,7 +23,7 @@ MOST = 20_000  # decisions of a game that are shown
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Whether a file is a recorded conversation with Forge's daemon, by its name."""
+    """Returns whether a file is a recorded conversation with Forge's daemon, by its name."""
     return name.endswith(recording.SUFFIXES)
 
 
@@ -33,7 +33,7 @@ def games(path: Path) -> list[str]:
 
 
 def play(path: Path, number: int) -> Playback:
-    """The playback of one game of a recording, by its number from 0."""
+    """Returns the playback of one game of a recording, by its number from 0."""
     conversation = next(itertools.islice(recording.read(path), number, None), None)
     if conversation is None:
         raise UserError(f"{path.name} has no game {number}.")

@@ -39,7 +39,7 @@ class ForgePosition(NamedTuple):
 
 
 def position(state: GameState, lines: tuple[bytes | None, ...]) -> ForgePosition:
-    """The position of what `jaxrl_envs.forge.engine.games.look` returns."""
+    """Returns the position of what `jaxrl_envs.forge.engine.games.look` returns."""
     decisions = tuple(None if line is None else parsed(line) for line in lines)
     asked, question = state.progress.asked, None
     if asked >= 0 and (line := lines[asked]) is not None:
@@ -54,7 +54,7 @@ def position(state: GameState, lines: tuple[bytes | None, ...]) -> ForgePosition
 
 
 def label(question: ForgeDecision, action: int) -> str:
-    """A legal action in words, as the rest of a sentence that begins with the player."""
+    """Returns a legal action in words, as the rest of a sentence that begins with the player."""
     kind, decision = question.type, question.view.decision
     if kind in ("declare_attackers", "declare_blockers"):
         number, goals = question.pairing()
@@ -77,13 +77,13 @@ def label(question: ForgeDecision, action: int) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The beginning of a text."""
+    """Returns the beginning of a text."""
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | None, delegates: int) -> str:
-    """The events of a step, as `seat` was told them.
+    """Returns the events of a step, as `seat` was told them.
 
     Another seat than the one that decided is told what it sees itself: what has changed on the table since it was
     shown it last.
@@ -120,7 +120,7 @@ def _ending(after: ForgePosition) -> list[str]:
 
 
 def render_text(view: ForgePosition, seat: int | None = None) -> str:
-    """The table as `seat` sees it; None: as the seat that decides does, and the other one's hand."""
+    """Returns the table as `seat` sees it; None: as the seat that decides does, and the other one's hand."""
     shown = seat if seat is not None else view.asked if view.asked >= 0 else 0
     decision = view.decisions[shown]
     if decision is None and seat is None:
@@ -210,7 +210,7 @@ def _combat(state: Json, names: dict[int, str]) -> list[str]:
 
 
 def _question(view: ForgePosition, seat: int | None) -> list[str]:
-    """The seat that is asked, and for the seat itself the question."""
+    """Returns the seat that is asked, and for the seat itself the question."""
     if view.question is None or view.question.answered:
         return []
     decision = view.decisions[view.asked]

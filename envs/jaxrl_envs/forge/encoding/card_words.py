@@ -22,7 +22,7 @@ KEPT = 1 << 14  # results of each function
 
 @functools.lru_cache(KEPT)
 def type_bits(types: str) -> int:
-    """The words of a type line: those of CARD_TYPES, and behind them basic land types."""
+    """Returns the words of a type line: those of CARD_TYPES, and behind them basic land types."""
     bits = 0
     for word in types.lower().split(" "):
         bits |= TYPE_BITS.get(word, 0)
@@ -68,7 +68,7 @@ def cost_of(cost: str) -> int:
 
 
 def zone_of(name: str) -> int:
-    """The place of a zone in ZONES by its name; any other than those is the library."""
+    """Returns the place of a zone in ZONES by its name; any other than those is the library."""
     name = name.lower()
     return ZONES.index(name) if name in ZONES else ZONES.index("library")
 

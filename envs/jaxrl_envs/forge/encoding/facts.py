@@ -81,12 +81,12 @@ class Names:
         self._taken: set[int] = set()
 
     def kind(self, name: str) -> NameKind | None:
-        """The kind of a card's name; None without a name."""
+        """Returns the kind of a card's name; None without a name."""
         kind = self._kinds.get(name)
         return kind if kind is not None or not name else self._new(name)
 
     def text(self, text: str) -> NameKind | None:
-        """The kind of a text that is not a name."""
+        """Returns the kind of a text that is not a name."""
         if not text:
             return None
         kind = self._texts.get(text)

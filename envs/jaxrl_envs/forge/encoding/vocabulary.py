@@ -18,7 +18,7 @@ _REFERENCE = re.compile(r"\([0-9]+\)")  # "Grizzly Bears (31)": the number of a 
 
 
 def fnv1a(data: bytes) -> int:
-    """The 32 bits of FNV-1a."""
+    """Returns the 32 bits of FNV-1a."""
     value = FNV_OFFSET
     for byte in data:
         value = ((value ^ byte) * FNV_PRIME) & 0xFFFFFFFF
@@ -27,12 +27,12 @@ def fnv1a(data: bytes) -> int:
 
 @functools.lru_cache(KEPT)
 def name_id(name: str) -> int:
-    """The id of a card's name, 1 .. VOCABULARY - 1; 0 for no name."""
+    """Returns the id of a card's name, 1 .. VOCABULARY - 1; 0 for no name."""
     return 1 + fnv1a(name.encode("utf-8", "surrogatepass")) % (VOCABULARY - 1) if name else 0
 
 
 @functools.lru_cache(KEPT)
 def text_id(text: str) -> int:
-    """The id of a text such as the description of an ability; numbers of cards in it do not count."""
+    """Returns the id of a text such as the description of an ability; numbers of cards in it do not count."""
     start = text.encode("utf-8", "surrogatepass")[:TEXT_BYTES].decode("utf-8", "ignore")
     return name_id(_REFERENCE.sub("", start))

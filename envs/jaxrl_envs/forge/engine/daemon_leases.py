@@ -123,5 +123,5 @@ class DaemonLeases:
 
 
 def seed_of(key: int) -> int:
-    """The daemon's seed for a game's key, 63 bits."""
+    """Returns the daemon's seed for a game's key, 63 bits."""
     return max(1, key >> 1)

@@ -62,7 +62,7 @@ class ForgeDecision(Question):
     # ---- towards a recorded choice ----------------------------------------------------------------------------------
 
     def aim(self, choice: str | None) -> bool:
-        """Whether `choice`, an answer line or None, can be reached; `wanted` then leads to it."""
+        """Returns whether `choice`, an answer line or None, can be reached; `wanted` then leads to it."""
         self._wanted, self._paired = [], None
         try:
             self._aim(choice)
@@ -95,7 +95,7 @@ class ForgeDecision(Question):
         return [number in numbers for numbers in self.numbers].index(True)
 
     def wanted(self) -> int:
-        """The next action towards the choice, -1 if no legal actions lead to it."""
+        """Returns the next action towards the choice, -1 if no legal actions lead to it."""
         if self._paired is None:
             action = self._wanted[len(self.picks)]
         else:

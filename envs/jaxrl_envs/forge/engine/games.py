@@ -53,7 +53,7 @@ class GameSlot:
     # ---- getting on -------------------------------------------------------------------------------------------------
 
     def reach(self) -> LiveGame:
-        """The live game at the position of the state, whatever happens to daemons.
+        """Returns the live game at the position of the state, whatever happens to daemons.
 
         Raises:
           UserError: it cannot be got there; from then on always, until another state is loaded.
@@ -115,7 +115,7 @@ class GameSlot:
         self._advance()
 
     def bot(self, number: int) -> int:
-        """A random legal action; or one that leaves the seat to Forge's AI."""
+        """Returns a random legal action; or one that leaves the seat to Forge's AI."""
         if not 0 <= number <= len(self.terms.profiles):
             raise UserError("there is no such bot")
         if number > 0:
@@ -131,11 +131,11 @@ class GameSlot:
         return decision
 
     def player(self) -> int:
-        """The seat asked."""
+        """Returns the seat asked."""
         return self.state.progress.asked
 
     def legal(self, action: int) -> bool:
-        """Whether it is, also of those behind the mask."""
+        """Returns whether it is, also of those behind the mask."""
         if self.state.how != RUNNING:
             return action < layout.NUM_ACTIONS
         return action >= layout.NUM_ACTIONS or self._question().allows(action)
@@ -181,7 +181,7 @@ class GameSlot:
         self.state.seed, self.state.drawn = seed, 0
 
     def save(self) -> bytes:
-        """The state; if it is on the table, people can look at it later without playing it again."""
+        """Returns the state; if it is on the table, people can look at it later without playing it again."""
         if len(self.live.done) == len(self.state.actions) and self.live.leads_to(self.state):
             self.remember()
         return self.state.pack(self.terms.mark)
@@ -277,7 +277,7 @@ class ForgeEngine(PythonEngine):
 
 
 def look(engine: ForgeEngine, data: np.ndarray) -> tuple[GameState, tuple[bytes | None, ...]]:
-    """A saved game u8[S], played again by `engine` (in its game 0) if it is not remembered.
+    """Returns a saved game u8[S], played again by `engine` (in its game 0) if it is not remembered.
 
     Returns:
       Its state, and for each seat the JSON of its last decision, or None.

@@ -97,7 +97,7 @@ class LiveGame:
         self.how, self.winner, self._last_id = RUNNING, MISSING, MISSING
 
     def leads_to(self, goal: GameState) -> bool:
-        """Whether it is at the position of a state or before it."""
+        """Returns whether it is at the position of a state or before it."""
         count = len(self.done)
         if self.key != goal.key or count > len(goal.actions) or (self.over and count < len(goal.actions)):
             return False
@@ -106,7 +106,7 @@ class LiveGame:
         return self.done == goal.actions[:count]
 
     def stands_at(self, goal: GameState) -> bool:
-        """Whether it is where it leads to."""
+        """Returns whether it is where it leads to."""
         there = self.over or (self.decision is not None and not self.decision.answered)
         return there and not self.checking and len(self.done) == len(goal.actions)
 
@@ -143,7 +143,7 @@ class LiveGame:
             raise GameFault(DIFFERENT)
 
     def _enter(self) -> bool:
-        """Whether the daemon is ours to talk to: its lease was not left, or was not taken since."""
+        """Returns whether the daemon is ours to talk to: its lease was not left, or was not taken since."""
         return self.lease is not None and (self.lease.status == "running" or self.lease.enter())
 
     def leave(self) -> None:
@@ -152,7 +152,7 @@ class LiveGame:
             self.lease.leave()
 
     def _stands_still(self, goal: GameState) -> bool:
-        """Whether a state that is over has been reached: what ended it is not asked for again."""
+        """Returns whether a state that is over has been reached: what ended it is not asked for again."""
         over = goal.how not in (RUNNING, TOO_LONG)
         return over and len(self.done) == len(goal.actions) and self.progress.seen == goal.progress.seen
 

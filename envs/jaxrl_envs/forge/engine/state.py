@@ -46,18 +46,18 @@ class GameProgress:
     held: int = 0
 
     def numbers(self) -> tuple[int, ...]:
-        """All integers, in the order of `of`."""
+        """Returns all integers, in the order of `of`."""
         counts = (self.options_cut, self.cards_cut, self.unknown_types, self.refused, self.held)
         return (self.seen, self.partial, self.asked, self.type, self.turn, *counts, *self.life, *self.decisions)
 
     @classmethod
     def of(cls, digest: int, potential: float, numbers: Sequence[int]) -> GameProgress:
-        """The progress from saved numbers."""
+        """Returns the progress from saved numbers."""
         *counts, life, other_life, decisions, other_decisions = numbers
         return cls(digest, potential, [life, other_life], [decisions, other_decisions], *counts)
 
     def same_lines(self, other: GameProgress) -> bool:
-        """Whether both have seen the same decisions."""
+        """Returns whether both have seen the same decisions."""
         return (self.seen, self.digest) == (other.seen, other.digest)
 
     def copy(self) -> GameProgress:
@@ -89,7 +89,7 @@ class GameState:
     actions: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self, mark: int) -> bytes:
-        """All of it, for a kind of game with this mark."""
+        """Returns all of it, for a kind of game with this mark."""
         progress, actions = self.progress, array.array("h", self.actions)
         numbers = (self.drawn, self.how, self.winner, *progress.numbers(), len(actions))
         place = (self.seed, self.key, self.slot, self.episode)
@@ -111,5 +111,5 @@ class GameState:
 
 
 def state_bytes_of(max_decisions: int) -> int:
-    """The size of a saved game."""
+    """Returns the size of a saved game."""
     return _HEAD.size + 2 * max_decisions

@@ -37,7 +37,7 @@ class CompileError(Exception):
 
 
 def compiled(java: Java, forge: ForgeRelease, seconds: float = SECONDS) -> Path:
-    """The folder of the daemon's classes; a step of compiling may take `seconds`.
+    """Returns the folder of the daemon's classes; a step of compiling may take `seconds`.
 
     Raises:
       CompileError: they are not compiled yet, and cannot be.
@@ -58,7 +58,7 @@ def _sources() -> list[Path]:
 
 
 def _key(java: Java, forge: ForgeRelease) -> str:
-    """A hash of everything that the classes depend on."""
+    """Returns a hash of everything that the classes depend on."""
     jar = (str(forge.jar), forge.jar.stat().st_size, forge.jar.stat().st_mtime_ns)
     sources = [(path.name, path.read_bytes()) for path in _sources()]
     return hashlib.sha256(repr((java, jar, sources)).encode()).hexdigest()[:20]

@@ -68,7 +68,7 @@ class Daemon:
         return self.state == GONE or (not self.local and not self.version and self.failures >= FEW)
 
     def why(self, problem: str) -> str:
-        """A problem as a sentence that names the daemon."""
+        """Returns a problem as a sentence that names the daemon."""
         return f"{self.name}: {problem}"
 
     # ---- for its supervisor -----------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Daemon:
     # ---- words ------------------------------------------------------------------------------------------------------
 
     def hello(self, seconds: float = HELLO_SECONDS) -> Link:
-        """A new connection.
+        """Returns a new connection.
 
         Raises:
           OSError: no server listens there, or not a daemon of our protocol.
@@ -190,6 +190,6 @@ class RemoteDaemon(Daemon):
 
 
 def number_of(status: dict[str, str], name: str) -> int:
-    """A number in a status; 0 if it does not tell."""
+    """Returns a number in a status; 0 if it does not tell."""
     text = status.get(name, "").split(" ")[0]
     return int(text) if text.isdigit() else 0

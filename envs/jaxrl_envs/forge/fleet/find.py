@@ -42,7 +42,7 @@ class Java(NamedTuple):
 
 
 def find_forge(home: str = "") -> ForgeRelease:
-    """The release in the folder `home`, or in FORGE_HOME.
+    """Returns the release in the folder `home`, or in FORGE_HOME.
 
     Raises:
       UserError: Forge is not found, or a part of it is missing.
@@ -92,7 +92,7 @@ def _numbers(version: str) -> tuple[tuple[int, ...], bool]:
 
 
 def find_decks(decks: str = "") -> Path:
-    """The folder of the user's decks, or of those that come along.
+    """Returns the folder of the user's decks, or of those that come along.
 
     Raises:
       UserError: there is no such folder.
@@ -107,7 +107,7 @@ def find_decks(decks: str = "") -> Path:
 
 
 def find_java(java: str = "") -> Java:
-    """The Java at `java`, else the first that will do of JAVA_HOME and PATH.
+    """Returns the Java at `java`, else the first that will do of JAVA_HOME and PATH.
 
     Raises:
       UserError: none will do, with what is wrong about those that there are.
@@ -142,7 +142,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _program(place: Path) -> Path | None:
-    """The program `java` at a place: itself, or in the folder of a JDK."""
+    """Returns the program `java` at a place: itself, or in the folder of a JDK."""
     for path in (place, place / "bin" / "java", place / "bin" / "java.exe"):
         if path.is_file() and os.access(path, os.X_OK):
             return path

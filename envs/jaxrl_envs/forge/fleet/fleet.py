@@ -42,7 +42,7 @@ class Fleet:
 
     @classmethod
     def shared(cls, deployment: Deployment) -> Fleet:
-        """The fleet of a deployment, made at the first call; its daemons start with the first lease.
+        """Returns the fleet of a deployment, made at the first call; its daemons start with the first lease.
 
         Raises:
           UserError: there is no Forge, or no Java for it.
@@ -117,7 +117,7 @@ class Fleet:
     # ---- for games --------------------------------------------------------------------------------------------------
 
     def lease(self, timeout: float | None = None, *, replay: bool = False) -> Lease:
-        """An entered lease of the free daemon that has the least to do.
+        """Returns an entered lease of the free daemon that has the least to do.
 
         Args:
           timeout: seconds to wait for one; None: as long as a start and a decision may take.
@@ -200,7 +200,7 @@ class Fleet:
             self._seconds_played += seconds
 
     def counters(self) -> dict[str, Any]:
-        """All figures; whatever counts, counts from the beginning."""
+        """Returns all figures; whatever counts, counts from the beginning."""
         with self._changed:
             durations = {"bounds": list(BOUNDS), "counts": list(self._durations), "sum": self._seconds_played}
             return {
@@ -221,7 +221,7 @@ class Fleet:
     # ---- whose turn it is -------------------------------------------------------------------------------------------
 
     def _claim(self, deadline: float, timeout: float) -> Daemon:
-        """A free daemon, claimed for the caller; after a while one that an idle game has to give up."""
+        """Returns a free daemon, claimed for the caller; after a while one that an idle game has to give up."""
         patient = time.monotonic() + self.patience.idle
         with self._changed:
             self._queue += 1
@@ -245,7 +245,7 @@ class Fleet:
         return min(free, key=lambda d: (d.active + d.waiting, d.held, d.number), default=None)
 
     def _taken_away(self) -> Daemon | None:
-        """The daemon of the game that has been idle for the longest time, taken away from it."""
+        """Returns the daemon of the game that has been idle for the longest time, taken away from it."""
         held = [(d.lease.last_used, d.number, d) for d in self.daemons if d.lease is not None and d.state == FREE]
         for _, _, daemon in sorted(held):
             if daemon.lease is not None and daemon.lease.evict():

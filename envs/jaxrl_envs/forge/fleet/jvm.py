@@ -221,7 +221,7 @@ class LocalDaemon(Daemon):
         self.signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the process has ended within `seconds`; its own thread reaps it."""
+        """Returns whether the process has ended within `seconds`; its own thread reaps it."""
         deadline = time.monotonic() + seconds
         while self.pid is not None:
             if time.monotonic() > deadline:

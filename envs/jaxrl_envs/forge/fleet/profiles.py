@@ -32,7 +32,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
 def java_flags(
     profile: str, heap_mb: int, private: Path, version: str = "17", own: Sequence[str] = (), jfr: Path | None = None
 ) -> list[str]:
-    """All flags of a JVM.
+    """Returns all flags of a JVM.
 
     Args:
       profile: a name of `PROFILES`.

@@ -95,7 +95,7 @@ def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 
 
 
 def newgame(job: Job, passes: bool = False, limit: float = LIMIT_SECONDS) -> str:
-    """The command that starts a game.
+    """Returns the command that starts a game.
 
     Args:
       job: its decks, profiles and seed.

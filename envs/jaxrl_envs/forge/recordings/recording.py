@@ -81,7 +81,7 @@ class Conversation(NamedTuple):
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """The JSON object of a recorded line.
+    """Returns the JSON object of a recorded line.
 
     Raises:
       UserError: it is not a JSON object.
@@ -98,20 +98,20 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def words(line: str) -> list[str]:
-    r"""The words of a command: separated by blanks, "quoted" if they have some, with \" and \\ inside."""
+    r"""Returns the words of a command: separated by blanks, "quoted" if they have some, with \" and \\ inside."""
     pieces = re.findall(r'(?:"(?:[^"\\]|\\.)*"?|[^" ])+', line)
     return [re.sub(r'\\(.)|"', r"\1", piece) if '"' in piece else piece for piece in pieces]
 
 
 def quoted(word: str) -> str:
-    """A word as it is written in a command."""
+    """Returns a word as it is written in a command."""
     if word and not re.search(r'[\s"\\]', word):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def deck_name(deck: str) -> str:
-    """A deck's name as the daemon says it: the file's, without folder and `.dck`."""
+    """Returns a deck's name as the daemon says it: the file's, without folder and `.dck`."""
     return re.split(r"[/\\]", deck)[-1].removesuffix(".dck")
 
 
@@ -143,7 +143,7 @@ class Writer:
     """
 
     def __init__(self, path: str | Path, xz: bool | None = None):
-        """A new file; an old one of that name is replaced. `xz`: not as its name says."""
+        """Returns a new file; an old one of that name is replaced. `xz`: not as its name says."""
         self.path = Path(path)
         self.written = 0  # bytes before compression
         self._xz = self.path.name.endswith(".xz") if xz is None else xz
@@ -216,7 +216,7 @@ class Folder:
         self._prefix = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
     def writer(self) -> Writer:
-        """A new file."""
+        """Returns a new file."""
         while True:
             path = self.path / f"{self._prefix}-{next(self._numbers):04d}{SUFFIXES[0]}"
             with contextlib.suppress(FileExistsError):  # of another thread's that began in the same second
@@ -224,7 +224,7 @@ class Folder:
                 return Writer(path)
 
     def next(self, writer: Writer | None) -> Writer:
-        """The writer for the next game: the same one, or that of a new file if the old one is full."""
+        """Returns the writer for the next game: the same one, or that of a new file if the old one is full."""
         if writer is not None and writer.written < self.limit:
             return writer
         if writer is not None:
@@ -236,7 +236,7 @@ class Folder:
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
-    """The recordings that files and folders (with the folders inside) name, sorted within each folder.
+    """Returns the recordings that files and folders (with the folders inside) name, sorted within each folder.
 
     Raises:
       UserError: a path does not exist, or a folder has no recordings.
@@ -256,7 +256,7 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read(path: str | Path) -> Iterator[Conversation]:
-    """The conversations of a file, one by one; that of a game that was not played to its end is incomplete.
+    """Yields the conversations of a file, one by one; that of a game that was not played to its end is incomplete.
 
     Raises:
       UserError: the file cannot be read, is damaged or is no recording; not before the damage is reached, so games that
@@ -300,7 +300,7 @@ def _meta(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file as far as it goes. Raises UserError: it is damaged."""
+    """Yields the whole lines of a file as far as it goes. Raises UserError: it is damaged."""
     try:
         with files.opened(path) as raw:
             rest = b""

@@ -38,7 +38,7 @@ class LinkError(Exception):
 
 
 def parsed(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line.
+    """Returns the JSON object of a line.
 
     Raises:
       ValueError: the line is something else, or no strict JSON in UTF-8: a stranger may send anything.
@@ -89,7 +89,7 @@ class Link:
             raise LinkError("closed", self.peer) from error
 
     def receive_line(self, timeout: float = 10.0) -> bytes:
-        """The next line in valid UTF-8, without its end (LF or CR LF).
+        """Returns the next line in valid UTF-8, without its end (LF or CR LF).
 
         Args:
           timeout: seconds to wait for it; not above 0: it is there, or not.

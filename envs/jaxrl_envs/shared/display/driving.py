@@ -46,7 +46,7 @@ class Driven(Protocol):
         """
 
     def asked(self, state: Any) -> Any:
-        """The state as agents must see it when they decide; `frame` leaves out what only they need."""
+        """Returns the state as agents must see it when they decide; `frame` leaves out what only they need."""
 
     def controls(self, actions: Any) -> Any:
         """i32[P] -> f32[P, C]: what agents do until they decide again."""

@@ -60,7 +60,7 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
 
 
 def _merged(clock: Clock, frames: Sequence[Sequence[str]]) -> str:
-    """The parts of all frames in an order that is that of each of them, and each shown where it belongs."""
+    """Returns the parts of all frames in an order that is that of each of them, and each shown where it belongs."""
     parts: list[tuple[str, set[int]]] = []  # what it is, in which frames
     for number, frame in enumerate(frames):
         known, merged = parts, []
@@ -93,7 +93,7 @@ def _attributes(named: Mapping[str, str]) -> str:
 
 
 def _written(node: ElementTree.Element) -> str:
-    """An element as text; its namespaces are those of the whole document."""
+    """Returns an element as text; its namespaces are those of the whole document."""
     for prefix, name in NAMESPACES.items():
         ElementTree.register_namespace(prefix, name)
     text = ElementTree.tostring(node, encoding="unicode")
@@ -109,7 +109,7 @@ def _size(root: ElementTree.Element) -> tuple[float, float]:
 
 
 def _named_apart(drawing: str) -> str:
-    """A drawing whose names (of gradients and the like) mean the same in all drawings that have them."""
+    """Returns a drawing whose names (of gradients and the like) mean the same in all drawings that have them."""
     inside = "".join(re.findall(r"<defs.*?</defs>", drawing, re.DOTALL))
     whole = drawing if drawing.count(' id="') > inside.count(' id="') else inside
     mark = f"{zlib.crc32(whole.encode()):08x}"

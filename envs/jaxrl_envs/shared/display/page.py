@@ -18,5 +18,5 @@ _KINDS = (".js", ".css", ".html")
 
 
 def read(module: str) -> dict[str, bytes]:
-    """The files by name that lie beside a module, given by its `__file__`."""
+    """Returns the files by name that lie beside a module, given by its `__file__`."""
     return {path.name: path.read_bytes() for path in sorted(Path(module).parent.iterdir()) if path.suffix in _KINDS}

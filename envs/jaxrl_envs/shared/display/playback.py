@@ -83,7 +83,7 @@ class Playback:
     decided: PlaybackDecisions | None = None
 
     def record(self) -> dict[str, Any]:
-        """All but the pictures, for JSON; "decided": whether that is known."""
+        """Returns all but the pictures, for JSON; "decided": whether that is known."""
         told = {name: value for name, value in vars(self).items() if name not in ("picture", "moments")}
         moments = [moment._asdict() for moment in self.moments]
         return told | {"moments": moments, "decided": self.decided is not None}
@@ -100,7 +100,7 @@ def of_states(
     game: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> Playback:
-    """A game from its states.
+    """Returns a game from its states.
 
     Args:
       env: a `jaxrl_envs.contract.env.Env`.

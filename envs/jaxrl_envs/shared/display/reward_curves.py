@@ -18,7 +18,7 @@ POINTS = 300  # of a curve, at most
 
 
 def picture(env: Env, states: Sequence[State], names: Sequence[str]) -> str:
-    """An SVG document.
+    """Returns an SVG document.
 
     Args:
       env: the game; `Env.reward_parts` tells the components.

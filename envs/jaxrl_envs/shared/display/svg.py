@@ -13,7 +13,7 @@ FONT = "Georgia, 'DejaVu Serif', serif"
 
 
 def document(width: float, height: float, parts: Iterable[str]) -> str:
-    """A whole picture of `parts`, in units; text is in the middle unless it says otherwise."""
+    """Returns a whole picture of `parts`, in units; text is in the middle unless it says otherwise."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" '
         f'font-family="{FONT}" text-anchor="middle">{"".join(parts)}</svg>'
@@ -31,12 +31,12 @@ def sprites(shapes: dict[str, str], left: float, top: float, width: float, heigh
 
 
 def number(value: float, *, fixed: bool = False) -> str:
-    """A coordinate."""
+    """Returns a coordinate."""
     return f"{value:.1f}" if fixed else f"{value:.1f}".removesuffix(".0")
 
 
 def text(x: float, y: float, words: str, size: float, fill: str, extra: str = "", *, fixed: bool = False) -> str:
-    """One line of text around x; `words` may be anything, `extra` are further attributes."""
+    """Returns one line of text around x; `words` may be anything, `extra` are further attributes."""
     place = f'x="{number(x, fixed=fixed)}" y="{number(y, fixed=fixed)}"'
     return f'<text {place} font-size="{size:g}" fill="{fill}"{_more(extra, fixed)}>{escape(words)}</text>'
 
@@ -44,19 +44,19 @@ def text(x: float, y: float, words: str, size: float, fill: str, extra: str = ""
 def rect(
     x: float, y: float, width: float, height: float, radius: float, fill: str, extra: str = "", *, fixed: bool = False
 ) -> str:
-    """A rectangle with round corners."""
+    """Returns a rectangle with round corners."""
     values = {"x": x, "y": y, "width": width, "height": height}
     place = " ".join(f'{name}="{number(value, fixed=fixed)}"' for name, value in values.items())
     return f'<rect {place} rx="{radius:g}" fill="{fill}"{_more(extra, fixed)}/>'
 
 
 def circle(x: float, y: float, radius: float, fill: str, extra: str = "") -> str:
-    """A disc."""
+    """Returns a disc."""
     return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" fill="{fill}"{_more(extra)}/>'
 
 
 def path(commands: str, stroke: str, width: float, extra: str = "") -> str:
-    """A line."""
+    """Returns a line."""
     return f'<path d="{commands}" fill="none" stroke="{stroke}" stroke-width="{width:g}"{_more(extra)}/>'
 
 

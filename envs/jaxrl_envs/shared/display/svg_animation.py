@@ -16,7 +16,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, durations: Sequence[float]) -> Clock:
-        """The clock of frames with the given durations in seconds."""
+        """Returns the clock of frames with the given durations in seconds."""
         starts, now = [], 0.0
         for duration in durations:
             starts.append(now)
@@ -24,23 +24,23 @@ class Clock(NamedTuple):
         return cls(tuple(starts), now)
 
     def length(self, frame: int) -> float:
-        """The duration of a frame in seconds."""
+        """Returns the duration of a frame in seconds."""
         following = self.starts[frame + 1] if frame + 1 < len(self.starts) else self.total
         return following - self.starts[frame]
 
     def gradual(self, keys: Keys, attribute: str) -> str:
-        """An attribute that goes evenly from value to value; "translate" and "rotate" are transformations."""
+        """Returns an attribute that goes evenly from value to value; "translate" and "rotate" are transformations."""
         kind = f'animate attributeName="{attribute}"'
         if attribute in ("translate", "rotate"):
             kind = f'animateTransform attributeName="transform" type="{attribute}"'
         return self._element(kind, [*keys, (self.total, keys[-1][1])])
 
     def steps(self, keys: Keys, attribute: str) -> str:
-        """An attribute that keeps each value until the next one's time."""
+        """Returns an attribute that keeps each value until the next one's time."""
         return self._element(f'animate attributeName="{attribute}" calcMode="discrete"', keys)
 
     def variants(self, values: Sequence[Hashable], draw: Callable[[int], str]) -> str:
-        """A part of the picture that is drawn once for every different value, and shown while it is that one.
+        """Returns a part of the picture that is drawn once for every different value, and shown while it is that one.
 
         Args:
           values: one for each frame; None shows nothing.
@@ -75,5 +75,5 @@ def always(part: str) -> Callable[[int], str]:
 
 
 def _share(value: float) -> str:
-    """A key time, 0..1, as short as it can be."""
+    """Returns a key time, 0..1, as short as it can be."""
     return f"{value:.5f}".rstrip("0").rstrip(".").removeprefix("0") or "0"

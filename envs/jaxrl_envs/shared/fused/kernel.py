@@ -25,7 +25,7 @@ _inside = contextvars.ContextVar("_inside", default=False)
 
 
 def inside_kernel() -> bool:
-    """Whether a function is being traced for a kernel, whose lanes are other games."""
+    """Returns whether a function is being traced for a kernel, whose lanes are other games."""
     return _inside.get()
 
 
@@ -153,7 +153,7 @@ def _width(form: Any) -> int:
 
 
 def _from_words(leaf: jax.Array, count: int, aval: Any) -> jax.Array:
-    """A result [B, ...] of what the kernel wrote."""
+    """Returns a result [B, ...] of what the kernel wrote."""
     words = jnp.moveaxis(leaf.reshape(*aval.shape, *[2] * is_key(aval), count), -1, 0)
     return jax.random.wrap_key_data(words, impl=aval.dtype._impl) if is_key(aval) else words
 

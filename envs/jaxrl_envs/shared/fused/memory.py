@@ -40,7 +40,7 @@ class TritonMemory:
 
 @functools.cache
 def triton_memory() -> TritonMemory:
-    """The one `TritonMemory`; its primitives are made at the first call, because Pallas is slow to import."""
+    """Returns the one `TritonMemory`; its primitives are made at the first call, because Pallas is slow to import."""
     from jax._src.lib.mlir import ir  # Pallas has no public way to an address
     from jax._src.lib.triton import dialect
     from jax._src.pallas.triton import lowering
@@ -56,7 +56,7 @@ def triton_memory() -> TritonMemory:
         return ir.RankedTensorType.get(shape, element)
 
     def run(aval, ref, rest, body, constraints, pure):
-        """One instruction per element: result $0, address $1, index $2; the effective address is in `a`."""
+        """Returns one instruction per element: result $0, address $1, index $2; the effective address is in `a`."""
         bits = ir.IntegerType.get_signless(64)
         address = dialect.splat(tensor(aval.shape, bits), dialect.ptr_to_int(bits, ref))
         form = tensor(aval.shape, ir.IntegerType.get_signless(32))

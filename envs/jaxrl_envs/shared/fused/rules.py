@@ -57,7 +57,7 @@ def _slice(array: np.ndarray, start_indices: Any, limit_indices: Any, strides: A
 
 
 def _move(change: Callable[..., Any]) -> Callable[..., list[Value]]:
-    """The rule of a primitive that only moves elements; `change` is what it does with arrays of numbers."""
+    """Returns the rule of a primitive that only moves elements; `change` is what it does with arrays of numbers."""
 
     def rule(trace: KernelTrace, equation: jex.JaxprEqn, *operands: Value, **params: Any) -> list[Value]:
         items: list[Element] = []
@@ -94,7 +94,7 @@ MOVES: dict[str, Callable[..., Any]] = {
 
 
 def _index(trace: KernelTrace, value: Element) -> Element:
-    """An index as i32."""
+    """Returns an index as i32."""
     return trace.apply(lax.convert_element_type_p, value, new_dtype=np.dtype(np.int32), weak_type=False, sharding=None)
 
 
@@ -199,7 +199,7 @@ def _dynamic_update_slice(trace, equation, operand, update, *starts):
 
 
 def _scatter(combine: Any) -> Callable[..., Value]:
-    """The rule of a scatter; `combine`: the primitive of the old and the new element, None: the new one."""
+    """Returns the rule of a scatter; `combine`: the primitive of the old and the new element, None: the new one."""
 
     def rule(trace, equation, operand, indices, updates, *, dimension_numbers, mode, **_):
         d, shape = dimension_numbers, operand.shape
@@ -238,7 +238,7 @@ def _bitcast(trace, equation, operand, **params):
 
 
 def _columns(operand: Value, axes: Sequence[int]) -> np.ndarray:
-    """The numbers of the elements along some axes, i64[others, along]."""
+    """Returns the numbers of the elements along some axes, i64[others, along]."""
     along = math.prod(operand.shape[axis] for axis in axes)
     return np.moveaxis(numbers_of(operand), axes, range(len(axes))).reshape(along, -1).T
 
@@ -272,7 +272,7 @@ def _cumulative(primitive: Any) -> Callable[..., Value]:
 
 
 def _best(better: Any) -> Callable[..., Value]:
-    """The rule of argmin or argmax: the first of the best."""
+    """Returns the rule of argmin or argmax: the first of the best."""
 
     def rule(trace, equation, operand, *, axes, index_dtype, **_):
         number, items, found = np.dtype(index_dtype).type, items_of(operand), []
@@ -349,7 +349,7 @@ def _expanded(trace, equation, *operands, _prim):
 
 
 def _cond(trace, equation, index, *operands, branches, **_):
-    """The first branch in all lanes, then each other one if some lane of the block takes it."""
+    """Returns the first branch in all lanes, then each other one if some lane of the block takes it."""
     (index,) = items_of(index)
     if is_known(index):
         return trace.call(branches[int(np.clip(index, 0, len(branches) - 1))], operands)
@@ -371,7 +371,7 @@ def _cond(trace, equation, index, *operands, branches, **_):
 
 
 def _of_keys(function: Callable[..., Any]) -> Callable[..., Value]:
-    """The rule of a primitive of random keys; `function`: (implementation, parameters, words, ...) -> words."""
+    """Returns the rule of a primitive of random keys; `function`: (implementation, parameters, words, ...) -> words."""
 
     def rule(trace, equation, keys, *operands, **params):
         implementation, out = equation.invars[0].aval.dtype._impl, equation.outvars[0].aval

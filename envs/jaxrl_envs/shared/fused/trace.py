@@ -42,40 +42,40 @@ Value = np.ndarray | LaneArray  # NumPy: known while tracing
 
 
 def is_key(form: Any) -> bool:
-    """Whether an array is one of random keys."""
+    """Returns whether an array is one of random keys."""
     return jax.dtypes.issubdtype(form.dtype, jax.dtypes.prng_key)
 
 
 def is_known(element: Element) -> bool:
-    """Whether an element is the same in all lanes and known while tracing."""
+    """Returns whether an element is the same in all lanes and known while tracing."""
     return isinstance(element, np.generic)
 
 
 def items_of(value: Value) -> list[Element]:
-    """The elements of an array."""
+    """Returns the elements of an array."""
     return list(value.items) if isinstance(value, LaneArray) else list(value.ravel())
 
 
 def numbers_of(value: Value) -> np.ndarray:
-    """The number of each element in `items_of`, in the array's shape."""
+    """Returns the number of each element in `items_of`, in the array's shape."""
     return np.arange(math.prod(value.shape)).reshape(value.shape)
 
 
 def make(aval: Any, items: Sequence[Element]) -> Value:
-    """The array of this shape and dtype with these elements, NumPy's if all of them are known."""
+    """Returns the array of this shape and dtype with these elements, NumPy's if all of them are known."""
     if all(map(is_known, items)):
         return np.array(items, aval.dtype).reshape(aval.shape)
     return LaneArray(aval.shape, items)
 
 
 def flat(values: Iterable[Value]) -> list[Element]:
-    """All elements of arrays; random keys by words."""
+    """Returns all elements of arrays; random keys by words."""
     items = itertools.chain.from_iterable(map(items_of, values))
     return list(itertools.chain.from_iterable(item if isinstance(item, tuple) else (item,) for item in items))
 
 
 def shaped(items: Iterable[Element], avals: Iterable[Any]) -> list[Value]:
-    """The inverse of `flat`."""
+    """Returns the inverse of `flat`."""
     left = iter(items)
     take = lambda aval: (next(left), next(left)) if is_key(aval) else next(left)  # noqa: E731
     return [make(aval, [take(aval) for _ in range(math.prod(aval.shape))]) for aval in avals]
@@ -105,7 +105,7 @@ class KernelTrace:
     # ---- elements ---------------------------------------------------------------------------------------------------
 
     def vector(self, element: Element) -> jax.Array:
-        """An element as a vector [block]."""
+        """Returns an element as a vector [block]."""
         if not is_known(element):
             return element
         full = lambda: jnp.full((self.block,), element, element.dtype)  # noqa: E731
@@ -124,7 +124,7 @@ class KernelTrace:
         return result
 
     def apply(self, primitive: Any, *operands: Element, **params: Any) -> Element:
-        """An elementwise operation."""
+        """Returns an elementwise operation."""
         if all(map(is_known, operands)):
             return _folded(primitive, operands, params)[()]
         decided = _decided(primitive, operands)
@@ -141,11 +141,11 @@ class KernelTrace:
         return self.apply(lax.select_n_p, mask, no, yes)
 
     def all_of(self, masks: Iterable[Element]) -> Element:
-        """Whether all masks are true."""
+        """Returns whether all masks are true."""
         return functools.reduce(lambda a, b: self.apply(lax.and_p, a, b), masks, np.True_)
 
     def clipped(self, index: Element, last: int) -> Element:
-        """An index between 0 and the last one."""
+        """Returns an index between 0 and the last one."""
         return self.apply(lax.min_p, self.apply(lax.max_p, index, np.int32(0)), np.int32(last))
 
     def any(self, mask: jax.Array) -> jax.Array:
@@ -155,7 +155,7 @@ class KernelTrace:
     # ---- jaxprs -----------------------------------------------------------------------------------------------------
 
     def call(self, closed: jex.ClosedJaxpr, arguments: Sequence[Value]) -> list[Value]:
-        """The results of a jaxpr."""
+        """Returns the results of a jaxpr."""
         jaxpr, env = closed.jaxpr, dict[Any, Value]()
 
         def read(atom: Any) -> Value:
@@ -209,7 +209,7 @@ class KernelTrace:
 
 
 def _spread(value: Value, shape: Sequence[int]) -> list[Element]:
-    """The elements of an array that is broadcast to a shape."""
+    """Returns the elements of an array that is broadcast to a shape."""
     items = items_of(value)
     return items if value.shape == tuple(shape) else [items[k] for k in np.broadcast_to(numbers_of(value), shape).flat]
 
@@ -231,7 +231,7 @@ def _bind(primitive: Any, vectors: Iterable[jax.Array], params: dict[str, Any]) 
 
 
 def _decided(primitive: Any, operands: Sequence[Element]) -> Element | None:
-    """The result of a choice, or of a logical operation, that known operands decide; else None."""
+    """Returns the result of a choice, or of a logical operation, that known operands decide; else None."""
     if primitive is lax.select_n_p and len(operands) == 3:
         mask, no, yes = operands
         if yes is no:

@@ -12,7 +12,7 @@ TITLE = "Skull King"
 
 
 def files(env: Env) -> dict[str, bytes]:
-    """The files of the page by name (see `jaxrl_envs.shared.display.page`).
+    """Returns the files of the page by name (see `jaxrl_envs.shared.display.page`).
 
     Raises:
       UserError: a table with a history, of which the page does not compute the features.

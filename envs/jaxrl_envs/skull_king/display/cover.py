@@ -11,7 +11,7 @@ ABOUT = "Bid how many tricks you will take, then take exactly as many: ten round
 
 
 def picture() -> str:
-    """A hand of cards on the table, as SVG."""
+    """Returns a hand of cards on the table, as SVG."""
     fan = ((c.MERMAIDS[0], 66, 104, -17), (13, 118, 90, -6), (c.TIGRESS_PIRATE, 174, 86, 5), (c.KING, 236, 98, 16))
     parts = [
         f"<defs>{svg.gradient('felt', '#2f7478', '#174347', radial=True)}</defs>",

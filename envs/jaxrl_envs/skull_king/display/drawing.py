@@ -24,7 +24,7 @@ _text = partial(svg.text, fixed=True)
 
 
 def draw(table: SkullKingPosition) -> str:
-    """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
+    """Returns the SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
     parts = [_background()]
     for number, seat in enumerate(table.seats):
@@ -89,7 +89,7 @@ def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float,
 
 
 def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
-    """The bid as rings and the tricks won as coins in them; coins beyond the bid are red."""
+    """Returns the bid as rings and the tricks won as coins in them; coins beyond the bid are red."""
     if seat.bid is None:
         return _text(x, y + 5, "has bid" if seat.bid_made else "…", 13, DIM, 'text-anchor="start"')
     total = max(seat.bid, seat.won)
@@ -108,7 +108,7 @@ def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
 
 
 def _other_hand(seat: SkullKingSeat, x: float, y: float) -> str:
-    """The hand of a seat that is not in front: backs, or small cards if it is face up."""
+    """Returns the hand of a seat that is not in front: backs, or small cards if it is face up."""
     if seat.hand is None:
         start = x - 5.5 * (seat.hand_size - 1)
         return "".join(_back(start + 11 * i, y) for i in range(seat.hand_size))
@@ -128,7 +128,7 @@ def _back(x: float, y: float) -> str:
 
 
 def _small_card(card: int, x: float, y: float) -> str:
-    """A card of an open hand: its number, or its picture."""
+    """Returns a card of an open hand: its number, or its picture."""
     style = style_of(card)
     if card < 56:
         face = _text(0, 7, str(card % 14 + 1), 20, style.ink, 'font-weight="bold"')
@@ -150,7 +150,7 @@ def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
 def draw_card(
     play: int, x: float, y: float, *, tilt: float = 0.0, scale: float = 1.0, glow: bool = False, dim: bool = False
 ) -> str:
-    """One card around (x, y)."""
+    """Returns one card around (x, y)."""
     width, height = CARD
     style = style_of(play)
     picture = style.picture.replace("INK", style.ink).replace("PAPER", style.paper)
@@ -195,7 +195,7 @@ def card_sprites() -> str:
 
 
 def _hand(table: SkullKingPosition, seat: int) -> str:
-    """The hand in front; the cards that may be played now are raised, the others darkened."""
+    """Returns the hand in front; the cards that may be played now are raised, the others darkened."""
     asked = bool(table.legal) and table.actor == seat
     parts = []
     for card, x in _places(table.seats[seat].hand or ()):
@@ -205,14 +205,14 @@ def _hand(table: SkullKingPosition, seat: int) -> str:
 
 
 def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
-    """The cards of the hand in front with the middle of each."""
+    """Returns the cards of the hand in front with the middle of each."""
     step = min(104.0, 880 / max(len(cards), 1))
     start = WIDTH / 2 - step / 2 * (len(cards) - 1)
     return [(card, start + step * i) for i, card in enumerate(cards)]
 
 
 def click_areas(table: SkullKingPosition, seat: int) -> list[ClickArea]:
-    """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
+    """Returns the cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
     width, height = FRONT * CARD[0], FRONT * CARD[1]
     found = []
     for card, x in _places(table.seats[seat].hand or ()):

@@ -13,7 +13,7 @@ from jaxrl_envs.skull_king.trick import resolve
 
 
 def describe(env, before: State, action: int, after: State, seat: int | None = None) -> str:
-    """The step as sentences.
+    """Returns the step as sentences.
 
     Args:
       env: the `SkullKing` of the states.
@@ -87,7 +87,7 @@ def _play(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, 
 def _ability(
     old: rules.SkullKingGame, new: rules.SkullKingGame, pirate: int, winner: int, seat: int | None
 ) -> list[str]:
-    """The immediate effect of a winning Pirate; decisions are told when they are made."""
+    """Returns the immediate effect of a winning Pirate; decisions are told when they are made."""
     drawn = int(new.round.bendt_drawn) - int(old.round.bendt_drawn)
     who = _who(winner, seat)
     if pirate == c.BENDT and int(new.phase) == rules.BENDT:
@@ -100,7 +100,7 @@ def _ability(
 
 
 def _points(old: rules.SkullKingGame, new: rules.SkullKingGame, seat: int | None) -> list[str]:
-    """The points of a round that ended, seat by seat."""
+    """Returns the points of a round that ended, seat by seat."""
     gained = [f"{points:+d}" if points else "0" for points in _gained(old, new)]
     return [f"Points of round {int(old.number)}: {_each(gained, seat)}."] if gained else []
 
@@ -111,7 +111,7 @@ def _each(words: list[str], seat: int | None) -> str:
 
 
 def _gained(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[int]:
-    """The points of each seat in the round that a step has ended; empty if it has ended none."""
+    """Returns the points of each seat in the round that a step has ended; empty if it has ended none."""
     if int(new.number) == int(old.number) and int(new.phase) != rules.END:
         return []
     return [int(after) - int(before) for after, before in zip(new.scores, old.scores, strict=True)]

@@ -31,7 +31,7 @@ def games(path: Path) -> list[str]:
 
 
 def play(path: Path, number: int) -> Playback:
-    """The playback of one game of a file, with its recorded deals."""
+    """Returns the playback of one game of a file, with its recorded deals."""
     kind, record = golden.nth(path, KINDS, number)
     options = {"players": record["n"], "expansion": bool(record["expansion"]), "abilities": bool(record["abilities"])}
     env = SkullKing(**options)
@@ -46,12 +46,12 @@ def play(path: Path, number: int) -> Playback:
 
 
 def mark(env: SkullKing, before: SkullKingState, after: SkullKingState) -> str:
-    """A mark on the timeline where a round begins."""
+    """Returns a mark on the timeline where a round begins."""
     started = int(after.game.number) != int(before.game.number)
     return f"round {int(after.game.number)}" if started else ""
 
 
 def curves(env: SkullKing, states: Sequence[State]) -> dict[str, list[list[float]]]:
-    """The points so far."""
+    """Returns the points so far."""
     assert isinstance(states[0], SkullKingState)
     return {"points": [np.asarray(state.game.scores).tolist() for state in states]}  # type: ignore[attr-defined]

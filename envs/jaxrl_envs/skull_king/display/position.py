@@ -62,7 +62,7 @@ class SkullKingPosition(NamedTuple):
 
 
 def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
-    """The table from the seat `observer`, or with all cards face up if it is None.
+    """Returns the table from the seat `observer`, or with all cards face up if it is None.
 
     Args:
       env: the `SkullKing` of the state.
@@ -105,7 +105,7 @@ def trick_with(game: rules.SkullKingGame, action: int) -> tuple[int, Trick]:
 
 
 def full_trick(env, before: State, action: int, observer: int | None = None) -> SkullKingPosition | None:
-    """The table with the trick that `action` completes, before it is taken; None if it completes none."""
+    """Returns the table with the trick that `action` completes, before it is taken; None if it completes none."""
     r = before.game.round  # type: ignore[attr-defined]
     if int(before.game.phase) != rules.PLAY or int(r.trick.size) != env.num_players - 1:  # type: ignore[attr-defined]
         return None

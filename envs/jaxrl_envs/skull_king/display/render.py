@@ -9,7 +9,7 @@ from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, Sk
 
 
 def render_text(env, state: State, seat: int | None = None) -> str:
-    """The table as text; with a `seat` only what that seat may see, else all hands."""
+    """Returns the table as text; with a `seat` only what that seat may see, else all hands."""
     table = look(env, state, seat)
     lines = [_headline(table), ""]
     lines.append(f"{'':9}{'score':>6}{'bid':>5}{'won':>5}{'bonus':>7}   notes")

@@ -43,5 +43,5 @@ class FleetConfig(Section):
         divides(config.train.num_envs, parts, "train.num_envs", "sebulba.groups * fleet.workers")
 
     def without_deployment(self) -> FleetConfig:
-        """The defaults: they change no result."""
+        """Returns the defaults: they change no result."""
         return FleetConfig()

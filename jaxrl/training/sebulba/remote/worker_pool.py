@@ -86,7 +86,7 @@ class WorkerPool:
     counters = {"step": (0, 0), "bots": (0, 0), "observe": (0, 0)}  # are not measured elsewhere
 
     def __init__(self, game: HostGame, workers: Sequence[Worker], share: int, groups: int, *, threads: int, tries: int):
-        """A pool; no worker is asked yet.
+        """Returns a pool; no worker is asked yet.
 
         Args:
           game: for its sizes; nothing is played here.
@@ -169,7 +169,7 @@ class WorkerPool:
         self._into[group] = None
 
     def save(self, out: np.ndarray | None = None) -> np.ndarray:
-        """The states of all games u8[N, S]; from here on a lost worker is replaced."""
+        """Returns the states of all games u8[N, S]; from here on a lost worker is replaced."""
         for part in self._all:
             self._order(part, Save())
         return np.concatenate([self._saved(part) for part in self._all], out=out)  # parts stand in the order of lanes
@@ -195,7 +195,7 @@ class WorkerPool:
                 worker.close()
 
     def __enter__(self) -> WorkerPool:
-        """The pool, closed at the end of the block."""
+        """Returns the pool, closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -211,14 +211,14 @@ class WorkerPool:
         return self.next_controllers[part.lanes].copy()
 
     def _saved(self, part: _Part) -> np.ndarray:
-        """The states of a part that was told to save; what it was told before is forgotten."""
+        """Returns the states of a part that was told to save; what it was told before is forgotten."""
         states = self._answer(part).states
         assert states is not None
         part.orders[:] = [self._as_saved(part, states)]
         return states
 
     def _as_saved(self, part: _Part, states: np.ndarray) -> Load:
-        """The order that brings a part's games back, from their states."""
+        """Returns the order that brings a part's games back, from their states."""
         return Load(states, self.controllers[part.lanes].copy(), self.length[part.lanes].copy())
 
     def _order(self, part: _Part, order: Order) -> None:

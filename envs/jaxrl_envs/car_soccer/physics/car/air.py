@@ -43,7 +43,7 @@ def controlled(cars: Cars, wheels: jax.Array, controls: Controls) -> tuple[Cars,
 
 
 def jumped(cars: Cars, controls: Controls) -> tuple[Cars, Vec]:
-    """The first jump: cars, and the acceleration while it is held."""
+    """Returns the first jump: cars, and the acceleration while it is held."""
     ground, pressed = cars.on_ground, controls.jump & ~cars.jump_held
     over = ground & ~cars.is_jumping & ~(cars.has_jumped & (cars.jump_time < c.JUMP_MIN + c.JUMP_PAD))
     has_jumped = cars.has_jumped & ~over
@@ -65,7 +65,7 @@ def jumped(cars: Cars, controls: Controls) -> tuple[Cars, Vec]:
 
 
 def auto_flipped(cars: Cars, controls: Controls) -> Cars:
-    """A car on its roof that presses jump turns over."""
+    """Returns a car on its roof that presses jump turns over."""
     axes = cars.axes
     angle = jnp.arctan2(-axes.right.z, axes.up.z)
     pressed = controls.jump & ~cars.jump_held

@@ -37,7 +37,7 @@ class Bumps:
     demolished: jax.Array
 
     def marked(self, cars: Cars) -> Cars:
-        """The cars as they are now."""
+        """Returns the cars as they are now."""
         return cars.replace(
             is_demoed=self.is_demoed,
             respawn_time=self.respawn_time,
@@ -47,7 +47,7 @@ class Bumps:
 
 
 def no_bumps(cars: Cars) -> Bumps:
-    """The bumps of cars that touch no other."""
+    """Returns the bumps of cars that touch no other."""
     zero, none = jnp.zeros_like(cars.boost), jnp.zeros_like(cars.bumped_car)
     return Bumps(
         is_demoed=cars.is_demoed,
@@ -62,7 +62,7 @@ def no_bumps(cars: Cars) -> Bumps:
 
 
 def bumps(cars: Cars, teams: tuple[int, ...], first: list[int], second: list[int], points: Points) -> Bumps:
-    """The bumps of a tick.
+    """Returns the bumps of a tick.
 
     Pairs come in turn; in a pair its new points do, and at each the first car may hit the second, then the second the
     first, until one of them is demolished. All that depends on the point is
@@ -125,7 +125,7 @@ def _front(forward: jax.Array, live: jax.Array) -> jax.Array:
 
 
 def _push(cars: Cars, way: Vec, other: int, towards: jax.Array) -> Vec:
-    """The velocity that a bump with a speed towards it gives the other car, by one that drives along `way`."""
+    """Returns the velocity that a bump with a speed towards it gives the other car, by one that drives along `way`."""
     on_ground, up = cars.on_ground[other], cars.axes.up.at(other)
     along = jnp.where(on_ground, GROUND(towards), AIR(towards))
     level = Vec(jnp.zeros_like(towards), jnp.zeros_like(towards), jnp.ones_like(towards))

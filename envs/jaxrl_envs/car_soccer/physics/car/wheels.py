@@ -79,7 +79,7 @@ class Grip:
 
 
 def per_wheel(values) -> jax.Array:
-    """A number per wheel, to calculate with [P, 4, B]."""
+    """Returns a number per wheel, to calculate with [P, 4, B]."""
     return jnp.asarray(np.asarray(values, np.float32)[:, None])
 
 
@@ -170,7 +170,7 @@ def _ball_below(position: Vec, hang: Vec, down: Vec, axle: Vec, length: jax.Arra
 
 
 def _car_below(body, position, hang, down, axle, length, middle, axes, gone, *motion) -> Hit:
-    """The nearest of other cars' boxes, whose leaves are [P - 1, 1, m]."""
+    """Returns the nearest of other cars' boxes, whose leaves are [P - 1, 1, m]."""
     far, normal = boxcast.cast_few(
         axes.to_local(position + hang - middle),
         axes.to_local(down * length),
@@ -194,7 +194,7 @@ def _car_below(body, position, hang, down, axle, length, middle, axes, gone, *mo
 
 
 def _hit(found, distance: jax.Array, normal: Vec, position: Vec, arm: Vec, other: Ball, resistance: jax.Array) -> Hit:
-    """A hit on a moving body, `arm` from the centre of the wheel's car."""
+    """Returns a hit on a moving body, `arm` from the centre of the wheel's car."""
     return Hit(
         distance=jnp.where(found, distance, jnp.inf),
         normal=normal,
@@ -206,7 +206,7 @@ def _hit(found, distance: jax.Array, normal: Vec, position: Vec, arm: Vec, other
 
 
 def _sideways(axle: Vec, normal: Vec) -> Vec:
-    """The axle's direction along the ground."""
+    """Returns the axle's direction along the ground."""
     return (axle - normal * axle.dot(normal)).unit()
 
 

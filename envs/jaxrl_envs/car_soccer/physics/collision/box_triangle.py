@@ -23,7 +23,7 @@ UNITS = (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))
 
 
 def box_centre(position: Vec, axes: Axes, body: Hitbox) -> Vec:
-    """The centre of the box of a car at a position, in world coordinates."""
+    """Returns the centre of the box of a car at a position, in world coordinates."""
     return position + axes.to_world(Vec(*(jnp.float32(value) for value in body.offset)))
 
 
@@ -48,7 +48,7 @@ def may_touch(triangle: Triangles, position: Vec, axes: Axes, body: Hitbox) -> j
 
 
 def meet(triangle: Triangles, position: Vec, axes: Axes, body: Hitbox) -> tuple[Vec, Vec, jax.Array, Vec]:
-    """The contact of a triangle and a box that `may_touch`.
+    """Returns the contact of a triangle and a box that `may_touch`.
 
     Returns:
       the point on the car, in its axes; the normal, world, away from the triangle; the gap, uu, negative in an overlap;

@@ -37,7 +37,7 @@ def boxes_touch(
 def box_contacts(
     first_position: Vec, first_axes: Axes, second_position: Vec, second_axes: Axes, half: Size, offset: Size
 ) -> Points:
-    """The points in which pairs of cars touch, none for boxes apart.
+    """Returns the points in which pairs of cars touch, none for boxes apart.
 
     Args:
       first_position, first_axes, second_position, second_axes: of the cars, [K, B].
@@ -85,7 +85,7 @@ class _BoxPair(NamedTuple):
     from_second: tuple[jax.Array, ...]
 
     def into_first(self, local: list[jax.Array]) -> list[jax.Array]:
-        """A point in the second's axes, from the first's centre in the first's axes."""
+        """Returns a point in the second's axes, from the first's centre in the first's axes."""
         return [_dot(row, local) + shift for row, shift in zip(self.cosines, self.from_first, strict=True)]
 
 
@@ -126,7 +126,7 @@ def _dot(left, right) -> jax.Array:
 
 
 def _choose(index: jax.Array, rows):
-    """The row that i32[K, B] says of three, arrays or vectors."""
+    """Returns the row that i32[K, B] says of three, arrays or vectors."""
     pick = lambda a, b, c: jnp.where(index == 0, a, jnp.where(index == 1, b, c))  # noqa: E731
     return jax.tree.map(pick, *rows)
 
@@ -212,7 +212,7 @@ def _split(axis: jax.Array, rows) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _merge(axis: jax.Array, low: jax.Array, high: jax.Array, along: jax.Array) -> Vec:
-    """The inverse of `_split`."""
+    """Returns the inverse of `_split`."""
     return Vec(
         jnp.where(axis == 0, along, low),
         _choose(axis, (low, along, high)),
@@ -275,14 +275,14 @@ class _Side(NamedTuple):
         return self._replace(x=self.y, y=self.x, end_x=self.end_y, end_y=self.end_x)
 
     def turned(self, mask: jax.Array) -> _Side:
-        """The other way round where the mask is true."""
+        """Returns the other way round where the mask is true."""
         x, end_x = jnp.where(mask, self.end_x, self.x), jnp.where(mask, self.x, self.end_x)
         y, end_y = jnp.where(mask, self.end_y, self.y), jnp.where(mask, self.y, self.end_y)
         return self._replace(x=x, y=y, end_x=end_x, end_y=end_y)
 
 
 def _clip(face: _Face) -> list[_Side]:
-    """The part of the face above or below the rectangle: at most eight sides, all the same way round."""
+    """Returns the part of the face above or below the rectangle: at most eight sides, all the same way round."""
     corners = []
     for i, j in ((-1, -1), (-1, 1), (1, 1), (1, -1)):
         across, down = i * face.half_across, j * face.half_down
@@ -298,7 +298,7 @@ def _clip(face: _Face) -> list[_Side]:
 
 
 def _slab(sides: list[_Side], half: jax.Array, against: jax.Array, turn: float) -> list[_Side]:
-    """A convex polygon between x = -half and x = half: its sides cut, and two new ones along the borders.
+    """Returns a convex polygon between x = -half and x = half: its sides cut, and two new ones along the borders.
 
     Args:
       against: bool, whether the polygon runs down x = -half.
@@ -375,7 +375,7 @@ def _pick(face: _Face, sides: list[_Side]) -> list[tuple[jax.Array, ...]]:
 
 
 def _only(masks, rows) -> jax.Array:
-    """The row whose mask is true; 0 if none is."""
+    """Returns the row whose mask is true; 0 if none is."""
     total = jnp.zeros_like(rows[0])
     for mask, row in zip(masks, rows, strict=True):
         total = jnp.where(mask, row, total)

@@ -29,7 +29,7 @@ FEW_PAIRS = 16  # pairs of cars whose points are found together
 
 
 def ball_body(ball: Ball, asleep: jax.Array) -> Body:
-    """The ball for the solver; asleep, it feels no gravity."""
+    """Returns the ball for the solver; asleep, it feels no gravity."""
     fall = jnp.where(asleep, 0, c.GRAVITY * c.DT)
     return Body(
         velocity=ball.velocity,
@@ -43,7 +43,7 @@ def ball_body(ball: Ball, asleep: jax.Array) -> Body:
 
 
 def car_bodies(body: Hitbox, cars: Cars, push: Push) -> Body:
-    """All cars for the solver, [P, B]."""
+    """Returns all cars for the solver, [P, B]."""
     velocity = cars.velocity + push.linear * c.DT
     return Body(
         velocity=cars.velocity,
@@ -114,7 +114,7 @@ def _near_pairs(body: Hitbox, cars: Cars, present: jax.Array) -> tuple[jax.Array
 
 
 def ball_on_arena(ball: Body, on_arena: BallContacts) -> tuple[list[Constraint], list[tuple[Vec, jax.Array]]]:
-    """The contact of the ball with the arena, and the walls that push it out."""
+    """Returns the contact of the ball with the arena, and the walls that push it out."""
     arm, zero = on_arena.normal * -c.BALL_RADIUS, jnp.zeros_like(on_arena.normal.x)
     rolls = contact(ball, None, on_arena.normal, arm, None, zero, on_arena.count > 0, c.BALL_ARENA)
     push = jnp.where(on_arena.row_live, jnp.maximum(on_arena.row_gaps * (-c.PUSH / c.DT), 0), 0)
@@ -122,7 +122,7 @@ def ball_on_arena(ball: Body, on_arena: BallContacts) -> tuple[list[Constraint],
 
 
 def cars_on_arena(cars: Body, points: Points) -> Contact:
-    """The contacts of cars with the arena, leaves [N, ..., B] as those of the points."""
+    """Returns the contacts of cars with the arena, leaves [N, ..., B] as those of the points."""
     assert cars.axes is not None
     return contact(
         cars, None, points.normal, cars.axes.to_world(points.local), None, points.gap, points.live, c.CAR_ARENA
@@ -130,7 +130,7 @@ def cars_on_arena(cars: Body, points: Points) -> Contact:
 
 
 def constraints(ball: Body, cars: Body, touch: Touch, points: Points, meetings: Points | None) -> list[Constraint]:
-    """All contacts but that of the ball with the arena, in order.
+    """Returns all contacts but that of the ball with the arena, in order.
 
     Args:
       ball, cars: leaves [B], [P, B]. touch: leaves [P, B].

@@ -102,7 +102,7 @@ def contact(
     live: jax.Array,
     material: tuple[float, float],
 ) -> Contact:
-    """A contact at `arm` from the first body's centre; the normal points from the second body to the first."""
+    """Returns a contact at `arm` from the first body's centre; the normal points from the second body to the first."""
     restitution, friction = material
     before, after, unturned = _relative(first, second, arm, second_arm)
     speed = normal.dot(before)

@@ -41,18 +41,18 @@ class Triangles:
     number: jax.Array
 
     def at(self, index: jax.Array) -> Triangles:
-        """The triangles of these indices, which must be valid."""
+        """Returns the triangles of these indices, which must be valid."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf).at[index].get(mode="promise_in_bounds"), self)
 
     def surrounds(self, point: Vec) -> jax.Array:
-        """Whether a point of the triangle's plane is within it, but for `INSIDE`."""
+        """Returns whether a point of the triangle's plane is within it, but for `INSIDE`."""
         away = [corner - point for corner in self.corners]
         sides = [a.cross(b).dot(self.normal) >= INSIDE for a, b in zip(away, away[1:] + away[:1], strict=True)]
         return sides[0] & sides[1] & sides[2]
 
 
 def table(meshes: Sequence[Mesh]) -> Triangles:
-    """All triangles of an arena, NumPy leaves; those without an area are left out."""
+    """Returns all triangles of an arena, NumPy leaves; those without an area are left out."""
     corners, sharp = [], []
     for mesh in meshes:
         points, welded = np.unique(mesh.vertices.round(3) + 0.0, axis=0, return_inverse=True)

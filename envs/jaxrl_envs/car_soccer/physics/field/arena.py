@@ -60,7 +60,7 @@ def own() -> Geometry:
 
 @functools.cache
 def of_folder(folder: str) -> Geometry:
-    """The arena of a user's folder of collision meshes.
+    """Returns the arena of a user's folder of collision meshes.
 
     Raises:
       UserError: see `mesh.read_folder`.
@@ -220,7 +220,7 @@ def _nothing(number: int) -> _Found:
 
 
 def _keep(kept: tuple[_Contact, ...], touches: jax.Array, new: _Contact) -> tuple[_Contact, ...]:
-    """One contact more; if there are four, it takes the place of one of them."""
+    """Returns one contact more; if there are four, it takes the place of one of them."""
     count = sum((contact.gap < jnp.inf).astype(jnp.int32) for contact in kept)
     worst = least_missed([(contact.arm, contact.gap) for contact in kept], new.arm, new.gap)
     slot = jnp.where(touches, jnp.where(count < PER_PAIR, count, worst), -1)
@@ -277,14 +277,14 @@ def chassis_contacts(geometry: Geometry | None, position: Vec, axes: Axes, body:
 
 
 def _lowest_corner(axes: Axes, body: Hitbox, normal: Vec) -> Vec:
-    """The corner of a car's box, in its axes, that is deepest below a surface."""
+    """Returns the corner of a car's box, in its axes, that is deepest below a surface."""
     down = axes.to_local(-normal)
     parts = zip((down.x, down.y, down.z), body.half, body.offset, strict=True)
     return Vec(*(offset + jnp.where(part >= -1e-7, half, -half) for part, half, offset in parts))
 
 
 def _over_planes(geometry: Geometry | None, position: Vec, axes: Axes, body: Hitbox) -> _Contact:
-    """The deepest of the corners over the planes, its gap inf in empty space."""
+    """Returns the deepest of the corners over the planes, its gap inf in empty space."""
     found = []
     for normal, offset in _facing_planes(position):
         corner = _lowest_corner(axes, body, normal)
@@ -296,7 +296,7 @@ def _over_planes(geometry: Geometry | None, position: Vec, axes: Axes, body: Hit
 
 
 def _is_convex(triangle: Triangles, centre: Vec) -> jax.Array:
-    """Whether all of the arena around a car lies before this triangle's plane, so that behind it is outside.
+    """Returns whether all of the arena around a car lies before this triangle's plane, so that behind it is outside.
 
     This holds in the field away from the mouths of the goals, and behind a mouth for the triangles of the goal. The
     reference has no such rule: there too, a car that others press through a corner is lost.

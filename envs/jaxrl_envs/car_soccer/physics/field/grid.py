@@ -53,7 +53,7 @@ class Grid:
 
 
 def build(triangles: Triangles, reach: float) -> Grid:
-    """The grid over all triangles (NumPy leaves)."""
+    """Returns the grid over all triangles (NumPy leaves)."""
     corners = np.stack([np.stack([c.x, c.y, c.z], -1) for c in triangles.corners], 1).astype(np.float64)  # [N, 3, 3]
     normals = np.stack([triangles.normal.x, triangles.normal.y, triangles.normal.z], -1).astype(np.float64)
     low = corners.min((0, 1)) - reach
@@ -182,7 +182,7 @@ def _candidates(grid: Grid, triangles: Triangles, at: jax.Array, lanes: Any, may
 
 
 def _first(words: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """The words without their first bit, and the number of that bit, counted from one; 0 if none is set."""
+    """Returns the words without their first bit, and the number of that bit, counted from one; 0 if none is set."""
     number, rest, done = jnp.zeros(words[0].shape, jnp.int32), [], jnp.zeros(words[0].shape, bool)
     for index, word in enumerate(words):
         here = ~done & (word > 0)

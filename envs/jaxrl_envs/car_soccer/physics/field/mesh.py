@@ -50,7 +50,7 @@ def own() -> Mesh:
 
 
 def _outline() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The wall seen from above, from the middle of the back wall to that of a side wall.
+    """Returns the wall seen from above, from the middle of the back wall to that of a side wall.
 
     Returns:
       points and inward normals, f64[N, 2], and the radius of the ramp below, f64[N].
@@ -123,7 +123,7 @@ def read_folder(folder: str | Path) -> list[Mesh]:
 
 
 def _read(path: Path) -> Mesh:
-    """One file: i32 triangles T, i32 vertices V, i32[T, 3], f32[V, 3] in units of 50 uu."""
+    """Returns one file: i32 triangles T, i32 vertices V, i32[T, 3], f32[V, 3] in units of 50 uu."""
     limit = 8 + 24 * MAX_TRIANGLES * 3
     try:
         with files.opened(path) as file:

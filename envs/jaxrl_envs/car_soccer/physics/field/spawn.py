@@ -12,7 +12,7 @@ from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
 
 
 def arena_at(settings: PhysicsSettings, ball: Ball, cars: Cars, seed: jax.Array) -> Arena:
-    """One arena (no axis of arenas) with all pads there. seed: u32[], see `Arena`."""
+    """Returns one arena (no axis of arenas) with all pads there. seed: u32[], see `Arena`."""
     number = jnp.zeros(settings.cars, jnp.int32)
     return Arena(
         tick=jnp.int32(0),
