@@ -78,9 +78,9 @@ def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])  # to which the command adds
     began: list[tuple[bool, int]] = []
 
-    def trained(config, run, *, resume, stages=None):
-        began.append((resume, config.run.devices))
-        configs.save(config, run.config_file)
+    def trained(plan, run, *, resume):
+        began.append((resume, plan.config.run.devices))
+        configs.save(plan.config, run.config_file)
         (run.path / ".checkpoints-saved").touch()
         return 0
 
