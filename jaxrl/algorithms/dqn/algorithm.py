@@ -159,7 +159,7 @@ class DQN(Algorithm):
 
     def host_learning(self, timers: Any) -> HostLearning:
         """Learning with the replay buffer on the host."""
-        return DQNHostLearning(self, timers)
+        return DQNHostLearning(self, self.metrics_of, timers)
 
     def saved(self, learner: DQNLearner) -> DQNLearner:
         """Returns the learner with or without the replay buffer, according to `dqn.save_replay`."""

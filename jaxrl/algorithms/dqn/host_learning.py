@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.algorithms.base import HostLearning, Rollout, with_normaliser
+from jaxrl.algorithms.base import Algorithm, HostLearning, Rollout, with_normaliser
 from jaxrl.algorithms.dqn.host_replay import HostReplay, buffer_shapes
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, LearnSums, no_sums, optimise
@@ -17,22 +18,20 @@ from jaxrl.algorithms.schedule import Hyper
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.host.game import HostGame
 
-if TYPE_CHECKING:
-    from jaxrl.algorithms.dqn.algorithm import DQN
-
 
 class DQNHostLearning(HostLearning):
     """The replay buffer, its prefetching thread, and the compiled optimizer step."""
 
-    def __init__(self, algorithm: DQN, timers: Any):
+    def __init__(self, algorithm: Algorithm, metrics_of: Callable[..., Metrics], timers: Any):
         """Allocates no buffer and starts nothing.
 
         Args:
           algorithm: the DQN algorithm.
+          metrics_of: (sums of the optimizer steps, coefficients, epsilon, transitions to draw from) -> metrics.
           timers: counters of the run.
         """
         self._game: HostGame = algorithm.env.game  # type: ignore[attr-defined]  # a HostEnv
-        self._algorithm, self._timers = algorithm, timers
+        self._algorithm, self._metrics_from, self._timers = algorithm, metrics_of, timers
         self._prefetcher: Prefetcher | None = None
         # Parameters are not donated, because actors may use them for the next rollout.
         self._step = jax.jit(self._optimise, donate_argnums=1)
@@ -60,7 +59,8 @@ class DQNHostLearning(HostLearning):
             kept = buffer_shapes(self._game, config.dqn, config.train.num_envs)
         else:
             kept = self._prefetcher.replay.save()
-        return self._algorithm.saved(learner.replace(replay=kept))
+        saved: DQNLearner = self._algorithm.saved(learner.replace(replay=kept))
+        return saved
 
     def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Metrics]:
         """Adds the rollout to the buffer and learns from batches of it."""
@@ -113,4 +113,4 @@ class DQNHostLearning(HostLearning):
 
     def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:
         """Returns the metrics of one update."""
-        return self._algorithm.metrics_of(sums, DQNCoefs(**hyper.at(number)), epsilon, drawable)
+        return self._metrics_from(sums, DQNCoefs(**hyper.at(number)), epsilon, drawable)
