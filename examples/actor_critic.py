@@ -54,7 +54,7 @@ class A2CCoefs(NamedTuple):
 
 @struct.dataclass
 class A2CLearner(Learner):
-    """What learns: parameters, hyper-parameters and the optimizer's state."""
+    """Parameters, hyper-parameters and the optimizer's state."""
 
     opt_state: optax.OptState
 

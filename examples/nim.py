@@ -27,7 +27,7 @@ class Nim(Env):
     how_to_play = "Take one to three stones in turn. The player who takes the last one wins."
 
     def __init__(self, *, largest: int = 20):
-        """Returns a game.
+        """Sets up a game.
 
         Args:
           largest: the pile starts with 1 to this many stones.
@@ -62,7 +62,7 @@ class Nim(Env):
         return f"{int(state.stones)} stones: {'o' * int(state.stones)}"
 
     def action_name(self, action):
-        """What an action does."""
+        """Returns an action's name."""
         return f"take {action + 1}"
 
     @property

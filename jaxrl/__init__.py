@@ -14,7 +14,7 @@ __all__ = ["UserError", "__version__", "evaluate", "load", "make", "tournament",
 
 
 def __getattr__(name: str) -> Any:
-    """What the library offers; imported when it is asked for, so that a command starts without it."""
+    """Imports a part of the library when it is asked for, so that a command starts without it."""
     if name not in __all__:
         raise AttributeError(f"module 'jaxrl' has no attribute {name!r}")
     from jaxrl import api

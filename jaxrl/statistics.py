@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
 
 
 class Design(NamedTuple):
-    """How the games of a rate depend on each other, see `design_of`."""
+    """Dependence between the games of a rate, see `design_of`."""
 
     effect: float = 1.0  # Kish's design effect: the variance of the rate over that of as many independent games
     degrees: float = math.inf  # degrees of freedom of that variance

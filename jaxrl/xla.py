@@ -43,7 +43,7 @@ def check_limits() -> None:
 
 
 def only_compiles_for_gpus() -> bool:
-    """Whether jax has a plugin for NVIDIA's GPUs alone, and this machine has none of them: the extra `gpu-compiler`."""
+    """Returns whether jax has a plugin for NVIDIA GPUs alone, and this machine has none: the extra `gpu-compiler`."""
     plugins = _plugins()
     if not plugins or not plugins <= set(_ACCELERATOR_PACKAGES[:2]) or any(Path("/dev").glob("nvidia*")):
         return False

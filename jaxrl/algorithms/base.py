@@ -247,7 +247,7 @@ class Algorithm(abc.ABC):
     # ---- optional -----------------------------------------------------------------------------------------------
 
     def host_learning(self, timers: Any) -> HostLearning | None:
-        """How the algorithm learns from host games, or None to run `learn` as one compiled program.
+        """Returns the algorithm's way of learning from host games, or None to run `learn` as one compiled program.
 
         Args:
           timers: counters of the run (`jaxrl.training.timers.Timers`).

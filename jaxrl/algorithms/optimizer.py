@@ -33,7 +33,7 @@ class GradientNorms(NamedTuple):
 
 
 class ParamLayout(NamedTuple):
-    """How a loop over minibatches carries parameters, moments and gradients: as trees, or each tree as one vector, so
+    """Layout of parameters, moments and gradients in a loop over minibatches: trees, or each tree as one vector, so
     that a step of Adam is one kernel on a GPU instead of one per leaf."""
 
     join: Callable[[Params], Any]

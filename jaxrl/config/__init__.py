@@ -156,7 +156,7 @@ def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequenc
 
 
 def changed(config: Config, changes: dict[str, Any], label: str = "configuration") -> Config:
-    """Returns a checked configuration in which some keys have other values; nothing else follows from them.
+    """Returns the checked configuration with other values of some keys; nothing else follows from them.
 
     Args:
       config: that is changed.

@@ -88,7 +88,7 @@ def completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
 
 
 def run(parser: ArgumentParser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
-    """Which run."""
+    """Adds the argument that names a run."""
     action = parser.add_argument(more.pop("dest", "run"), metavar=more.pop("metavar", "RUN"), help=help, **more)
     completed(action, run_names)
 
@@ -99,7 +99,7 @@ def run_names() -> list[str]:
 
 
 def config(parser: ArgumentParser, help: str, name: str = "--config", **more: Any) -> None:
-    """Which configuration."""
+    """Adds the option that names a configuration."""
     completed(parser.add_argument(name, help=help, type=existing_config, **more), presets.shipped)
 
 
@@ -115,7 +115,7 @@ def checkpoint(parser: ArgumentParser) -> None:
 
 
 def allow(parser: ArgumentParser) -> None:
-    """What a file may name, see `jaxrl.config.trust`."""
+    """Adds the option for what a file may name, see `jaxrl.config.trust`."""
     parser.add_argument(
         "--allow",
         action="append",
@@ -155,7 +155,7 @@ def distributed(parser: ArgumentParser) -> None:
 
 
 def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
-    """How a network is taught: passes `of` what, a minibatch in which unit, and `more` about values."""
+    """Adds the options of learning: passes `of` what, a minibatch in which unit, and `more` about values."""
     parser.add_argument("--epochs", type=whole, default=epochs, help=f"{of} (default: {epochs})")
     parser.add_argument("--minibatch", type=whole, default=minibatch, help=f"{unit} (default: {minibatch})")
     parser.add_argument("--learning-rate", type=real, default=rate, help=f"of Adam (default: {rate:g})")

@@ -32,7 +32,7 @@ CHANGING = (  # what a stage may change
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """When a stage ends. Win rates are those of the evaluations during training; a draw counts half."""
+    """End of a stage. Win rates are those of the evaluations during training; a draw counts half."""
 
     steps: int = option(0, "environment steps of the stage after which it ends at the latest; 0: never", minimum=0)
     win_rate: float = option(0.0, "win rate at which it ends; 0: any", minimum=0.0, maximum=1.0)

@@ -25,7 +25,7 @@ class KeyTable(NamedTuple):
 
 
 def sections() -> Iterator[KeyTable]:
-    """Every section of a configuration, in order."""
+    """Yields all sections of a configuration, in order."""
     hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
         kind, doc = hints[field.name], limits_of(field).doc
@@ -50,7 +50,7 @@ def options_of(game: str) -> Iterator[KeyTable]:
 
 
 def describe() -> str:
-    """Every key with its type, allowed values, default and documentation, one block per section."""
+    """Describes every key with its type, allowed values, default and documentation, one block per section."""
     blocks = []
     for title, doc, rows in sections():
         width = max(len(path) for path, *_ in rows)
@@ -61,7 +61,7 @@ def describe() -> str:
 
 
 def mappings() -> tuple[str, str]:
-    """What may stand in several places: a schedule, a stage of the curriculum."""
+    """Describes the mappings that may stand in several places: a schedule, a stage of the curriculum."""
     return (
         f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}.",
         f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and, unless it "
@@ -95,7 +95,7 @@ def _default(value: Any) -> str:
 
 
 def origins(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """What lies over the defaults, (origin, mapping) each: the bases of a configuration, itself, the command line."""
+    """Returns the layers over the defaults, (origin, mapping) each: bases, a configuration, the command line."""
     over = presets.layers(presets.find(name), overrides) if name else []
     return [
         *((layer.path.name, layer.tree) for layer in over),

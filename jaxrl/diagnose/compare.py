@@ -267,7 +267,7 @@ def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> 
 
 
 def _strength(before: RunData, after: RunData) -> Iterator[Line]:
-    """What was gained per hour of training and per million steps, and when win rates were first reached."""
+    """Yields the gains per hour of training and per million steps, and when win rates were first reached."""
     for tag, title in GAINS.items():
         if tag in before.gains and tag in after.gains:
             yield _means(title, (_exact(before.gains[tag]), _exact(after.gains[tag])))

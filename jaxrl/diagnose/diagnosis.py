@@ -114,7 +114,7 @@ def latency(call: Block, seconds: float, fewest: int = 20) -> dict[str, float]:
 
 
 def _gpus_during(block: Block) -> list[dict[str, str]]:
-    """What nvidia-smi reports about the GPUs while training runs; empty without a GPU."""
+    """Returns nvidia-smi's report about the GPUs while training runs; empty without a GPU."""
     if not hardware.gpus():
         return []
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -45,7 +45,7 @@ def vector_width() -> str:
 
 
 def _cpu_facts() -> dict[str, str]:
-    """What Linux tells of the first core, by names in lower case; {} elsewhere."""
+    """Returns Linux's facts about the first core, by names in lower case; {} elsewhere."""
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
@@ -101,7 +101,7 @@ def memory() -> dict[str, float | None]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """What nvidia-smi reports about each GPU; empty without a GPU."""
+    """Returns nvidia-smi's report about each GPU; empty without a GPU."""
     if shutil.which("nvidia-smi") is None:
         return []
     query = ["nvidia-smi", f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader,nounits"]

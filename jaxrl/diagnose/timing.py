@@ -22,7 +22,7 @@ class Contestant(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """What a contestant achieved."""
+    """Speed of a contestant."""
 
     name: str
     rate: float  # units per second, the median over the rounds

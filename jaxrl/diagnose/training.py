@@ -97,7 +97,7 @@ class Training:
         self.program.close()
 
     def facts(self) -> dict[str, Any]:
-        """What is trained and where the time goes, JSON-ready: medians over all calls except the first, which compiles.
+        """Returns what is trained and where time goes, JSON-ready: medians over all calls but the compiling first.
 
         Call it before `close`, because it counts the threads.
         """

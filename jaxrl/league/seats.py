@@ -77,7 +77,7 @@ class Seats:
         return None
 
     def odds(self, pool: Any, lane_ids: jax.Array) -> Any:
-        """What `deal` needs of the pool, with leading axis B; `lane_ids` are global lane numbers, u32[B]."""
+        """Returns what `deal` needs of the pool, with leading axis B; `lane_ids` are global lane numbers, u32[B]."""
         del pool, lane_ids
         return None
 

@@ -21,7 +21,7 @@ FADING = 0.5  # per tenth of the run that an opponent is older than the newest, 
 
 
 class OpponentStats(NamedTuple):
-    """What the rules read of the opponents, f32[E] each."""
+    """Opponent statistics that the rules read, f32[E] each."""
 
     relative: jax.Array  # weights from the configuration
     rate: jax.Array  # win rates of the learner, 0 to 1

@@ -56,7 +56,7 @@ class Matchup:
         surprise: bool = False,
         devices: Sequence[jax.Device] = (),
     ):
-        """Returns a matchup.
+        """Sets up a matchup.
 
         Args:
           env: the game.
@@ -186,7 +186,7 @@ def opponent_names(config: Config, env: Env) -> list[str]:
 def evaluation_record(
     run: TrainedRun, rows: Sequence[Row], direct: Sequence[Row] = (), *, policy: str, seed: int
 ) -> dict[str, Any]:
-    """What is kept in evaluation.json about one evaluation.
+    """Returns the record of one evaluation for evaluation.json.
 
     Args:
       run: the checkpoint measured.

@@ -145,7 +145,7 @@ class InteractiveGame:
         return int(actions[seat])
 
     def advice(self, key: Key, at: SavedGame) -> Advice:
-        """What the player of the seat asked in a saved position would do; the game is left unchanged."""
+        """Asks the seat's player what it would do in a saved position; the game is left unchanged."""
         seat = int(at.state.current_player)
         player = self._player_of(seat)
         about = player.params, at.memory[seat], at.state

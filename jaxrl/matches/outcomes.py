@@ -67,7 +67,7 @@ class Outcomes(NamedTuple):
         return GameTally(int((result > 0).sum()), int((result == 0).sum()), int((result < 0).sum()))
 
     def design(self, where: np.ndarray | slice = slice(None)) -> Design:
-        """How the wins of a deal's games depend on each other, in the games that `tally` counts."""
+        """Returns how the wins of a deal's games depend on each other, in the games that `tally` counts."""
         counted = np.zeros(self.result.shape, bool)
         counted[where] = True
         return design_of(self.result > 0, counted)

@@ -56,7 +56,7 @@ class Sitting:
         adviser: Player | None = None,
         screen: Console | None = None,
     ):
-        """Returns a game to be played.
+        """Sets up a game to be played.
 
         Args:
           env: a turn-based game.

@@ -37,8 +37,8 @@ _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the en
 
 
 def is_remote(env: Env) -> bool:
-    """Whether matches of this game are played by a pool of remote games; games that ask all seats at once are played as
-    states, like any other game."""
+    """Returns whether matches of this game are played by a pool of remote games; games that ask all seats at once are
+    played as states, like any other game."""
     return env.remote and not env.simultaneous
 
 

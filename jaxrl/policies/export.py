@@ -202,7 +202,7 @@ def load_policy(
 
 
 class PolicyParameters(NamedTuple):
-    """What a policy file holds for a training that begins with it."""
+    """Part of a policy file that a training begins with."""
 
     env_id: str
     env_version: str

@@ -61,7 +61,7 @@ class FoundPlayers:
 
 @dataclasses.dataclass(frozen=True)
 class Lookup:
-    """How the names of players are looked up.
+    """Settings for the lookup of players by name.
 
     Attributes:
       config: the configuration that names the game of a bot; None: the defaults.

@@ -119,7 +119,7 @@ def _moment(when: str) -> str:
 
 
 def _since(when: str, before: str = ", last figures ") -> str:
-    """How long ago that was."""
+    """Returns how long ago `when` was, in words; empty without a time."""
     if not when:
         return ""
     seconds = max(0, int(time.time() - datetime.datetime.fromisoformat(when).timestamp()))

@@ -82,7 +82,7 @@ class RunDirectory:
 
     @property
     def evaluation_file(self) -> Path:
-        """Every evaluation of this run."""
+        """File of all evaluations of this run."""
         return self.path / "evaluation.json"
 
     @property
@@ -92,17 +92,17 @@ class RunDirectory:
 
     @property
     def exploitability_file(self) -> Path:
-        """Every measurement of what a best response wins against this run."""
+        """File of all measurements of what a best response wins against this run."""
         return self.path / "exploitability.json"
 
     @property
     def imitation_file(self) -> Path:
-        """How well `jaxrl imitate` has taught the first parameters of this run."""
+        """Report of how well `jaxrl imitate` has taught the first parameters of this run."""
         return self.path / "imitation.json"
 
     @property
     def best_file(self) -> Path:
-        """Which checkpoint had the best evaluation during training."""
+        """Record of the checkpoint with the best evaluation during training."""
         return self.path / "best.json"
 
     @property
@@ -333,7 +333,7 @@ def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
 
 
 def seed_names(name: str, seeds: int) -> list[str]:
-    """What the policies of a run are called in tables."""
+    """Returns the names of a run's policies in tables."""
     return [name] if seeds == 1 else [f"{name}/seed_{i}" for i in range(seeds)]
 
 

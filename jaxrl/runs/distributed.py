@@ -139,7 +139,7 @@ def is_rank0() -> bool:
 
 
 def broadcast(find: Callable[[], T]) -> T:
-    """Returns what `find` returns in process 0 (JSON-able); other processes do not call it.
+    """Broadcasts the result (JSON-able) of `find` in process 0; other processes do not call it.
 
     Raises:
       UserError: in process 0, if `find` raised it.
@@ -242,7 +242,7 @@ def maximum(number: int) -> int:
 
 
 def raise_together(error: Exception | None) -> None:
-    """Returns only if no process passes an error.
+    """Raises in all processes if one of them passes an error.
 
     Raises:
       Exception: `error`, what failed here.

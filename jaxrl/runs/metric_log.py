@@ -65,7 +65,7 @@ class Window:
     """The metrics of the calls since the last line in the logs; a line speaks of all of them."""
 
     def __init__(self, metrics: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
-        """Returns an empty window, or one from the `record` of a checkpoint."""
+        """Makes an empty window, or one from the `record` of a checkpoint."""
         self.metrics = {
             tag: Metric(np.asarray(amount), np.asarray(weight), kind)
             for tag, (amount, weight, kind) in (metrics or {}).items()
@@ -199,7 +199,7 @@ class Progress:
         headline: Mapping[str, str] | None = None,
         line: ProgressLine | None = None,
     ):
-        """Returns a progress line.
+        """Makes a progress line.
 
         Args:
           total_steps, done_steps: environment steps over all seeds.

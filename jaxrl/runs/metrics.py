@@ -36,7 +36,7 @@ class Metric:
         return amount
 
     def then(self, later: Metric) -> Metric:
-        """This metric and one of the same name that was taken later."""
+        """Merges this metric with one of the same name that was taken later."""
         if self.kind == LAST:
             return later
         return Metric(self.amount + later.amount, self.weight + later.weight, self.kind)

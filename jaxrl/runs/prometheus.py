@@ -157,7 +157,7 @@ class Exporter:
 
 
 def _of_game(counters: Mapping[str, Any]) -> Iterator[Any]:
-    """What a game says of all its engine processes together."""
+    """Yields the metrics of a game over all its engine processes."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
     for key, name in TOTALS.items():
@@ -183,8 +183,8 @@ def _of_game(counters: Mapping[str, Any]) -> Iterator[Any]:
 def _of_each(
     kind: str, more: Mapping[str, str], each: Sequence[Mapping[str, Any]], before: Mapping[str, float], seconds: float
 ) -> Iterator[Any]:
-    """What every one of a kind has done; `before`: seconds that it had been busy `seconds` ago; `more`: what else it
-    tells, as a counter or a gauge."""
+    """Yields the metrics of all workers of a kind; `before`: seconds that each had been busy `seconds` ago; `more`:
+    what else it tells, as a counter or a gauge."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     def family(kind_of: Any, what: str) -> Any:

@@ -196,7 +196,7 @@ def _saved(run: Path) -> list[int]:
 
 
 def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
-    """How fast it is, or was, and when it will be over."""
+    """Returns the run's speed, now or at last, and when it will be over."""
     if not rows:
         return {}
     try:
@@ -230,7 +230,7 @@ def _learned(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _told(run: Path, name: str, pick: Callable[[Any], T], said: list[str]) -> T | None:
-    """What `pick` makes of a JSON file of a run; None without one, or if it is damaged, which is `said`."""
+    """Applies `pick` to a JSON file of a run; None without one, or if it is damaged, which is added to `said`."""
     if not os.path.lexists(run / name):
         return None
     try:

@@ -17,7 +17,7 @@ SELF_DOUBT, SELF_PRIOR = 0.25, 0.05  # the policy itself is an inaccurate oppone
 
 
 def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
-    """What describes a search; options that are not given are None."""
+    """Adds the options that describe a search; those that are not given are None."""
     known = SearchSettings()
     parser.add_argument(
         "--search",

@@ -26,7 +26,7 @@ class CommandJob:
     """A command, its state and its output."""
 
     def __init__(self, number: int, words: Sequence[str], about: str):
-        """Returns a waiting command; `about` is the run that it concerns."""
+        """Makes a waiting command; `about` is the run that it concerns."""
         self.number, self.words, self.about = number, list(words), about
         self.state = "waiting"  # running, done, failed, stopped
         self.begun = time.time()

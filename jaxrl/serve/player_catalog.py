@@ -288,7 +288,7 @@ class PlayerCatalog:
 
 
 def _fit(context: GameContext, config: Config, env: Env) -> bool:
-    """Whether a policy trained in `env` can play here: observations and actions have the same form and meaning."""
+    """Returns whether a policy trained in `env` can play here: same form and meaning of observations and actions."""
     kinds = [
         (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
         for each in (context.env, env)
@@ -322,14 +322,14 @@ def _may_be_searched(env: Env) -> bool:
 
 
 def game_title(game: str) -> str:
-    """What people call a game, by its id: "Skull King"; "High Card" for "my_file:HighCard"."""
+    """Returns a game's title for people, by its id: "Skull King"; "High Card" for "my_file:HighCard"."""
     if cover := registry.find_module(game, "cover"):
         return str(cover.TITLE)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", game.rpartition(":")[2].replace("_", " ")).strip().title()
 
 
 def player_name(spec: PlayerSpec) -> str:
-    """What people call a player, e.g. "Zoo policy", "Hard bot"."""
+    """Returns a player's name for people, e.g. "Zoo policy", "Hard bot"."""
     words = spec.name.replace("_", " ")
     if spec.kind == BOT:
         return f"{words[:1].upper()}{words[1:]} bot"

@@ -65,7 +65,7 @@ class ServerSettings:
 
 
 class Server:
-    """What all pages share for the life of a server: settings, invitation tokens, players, threads."""
+    """State that all pages share for the life of a server: settings, invitation tokens, players, threads."""
 
     def __init__(self, settings: ServerSettings):
         """Starts no thread yet."""

@@ -25,7 +25,7 @@ from jaxrl_envs.shared.errors import UserError
 
 
 class RunFacts(NamedTuple):
-    """What a callback may know of a run."""
+    """Facts about a run for callbacks."""
 
     name: str
     directory: Path
@@ -83,7 +83,7 @@ class Callbacks:
 
     @property
     def over(self) -> str:
-        """Why the training is to end: a callback has asked for it; empty otherwise."""
+        """Reason to end the training: a callback has asked for it; empty otherwise."""
         return next((f"callback {name!r} has asked for it" for name, each in self._each.items() if each.stop), "")
 
     def start(self, run: RunFacts, store: CheckpointStore) -> None:

@@ -21,7 +21,7 @@ AT_RISK = 300.0  # seconds of a run after which what is not saved is saved, what
 
 
 class Checkpoints:
-    """What is saved of a training, and when."""
+    """Checkpoints of a training, and when they are due."""
 
     def __init__(self, run: RunDirectory, settings: TrainConfig):
         """Reads and writes nothing yet."""
@@ -75,7 +75,7 @@ class Checkpoints:
                 self.store.quarantine(step)
 
     def way_back(self) -> str:
-        """What to do where the present state is lost."""
+        """Returns what to do where the present state is lost, in a sentence."""
         self.store.wait()
         steps = self.store.steps()
         if not steps:

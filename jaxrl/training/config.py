@@ -26,7 +26,7 @@ MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, a
 
 @dataclasses.dataclass(frozen=True)
 class StopRules:
-    """When a training ends before its last update; the first rule that holds counts."""
+    """Rules that end a training before its last update; the first one that holds counts."""
 
     plateau: int = option(0, "evaluations during training in a row without a better one (evaluate.best_by)", minimum=0)
     win_rate: float | dict[str, float] = option(
@@ -222,7 +222,7 @@ def _num_steps(config: Config, given: Set[str]) -> int:
 
 
 def _num_envs(config: Config, given: Set[str]) -> int:
-    """What makes the rollout, in shares that devices, snapshots and actors divide."""
+    """Returns the number of games for the rollout size, in shares that devices, snapshots and actors divide."""
     sebulba, slots = config.sebulba, max(1, config.league.snapshots)
     share = slots * math.lcm(sebulba.actors * sebulba.groups, max(1, config.run.devices))
     games = _between(8, _batch(config) // config.train.num_steps, 512)
@@ -263,7 +263,7 @@ def _updates(config: Config) -> int:
 
 
 def _power(number: float) -> int:
-    """Returns the largest power of two that is no larger."""
+    """Rounds down to a power of two, at least 1."""
     return 1 << max(0, int(math.log2(max(number, 1.0))))
 
 

@@ -53,7 +53,7 @@ def finished(
     illegal: jax.Array,
     stats: dict[str, jax.Array],
 ) -> EpisodeStats:
-    """What one step of one lane adds; vmap it over lanes.
+    """Returns what one step of one lane adds; vmap it over lanes.
 
     Args:
       seats: who may hold them.

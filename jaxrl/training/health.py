@@ -41,7 +41,7 @@ def game_fault(found: Metrics) -> str:
 
 
 def diverged(found: Metrics, params: Any) -> str:
-    """What shows that the training has diverged; nothing if it has not."""
+    """Returns the sign that the training has diverged; empty if it has not."""
     bad = [tag for tag in WATCHED if tag in found and not np.isfinite(found[tag].amount).all()]
     if bad:
         return f"{bad[0]} is {np.mean(found[bad[0]].amount)}"
@@ -70,7 +70,7 @@ def gpu_utilisation(devices: Sequence[jax.Device], seconds: float) -> Metrics:
 
 @functools.cache
 def _meters(numbers: tuple[int, ...]) -> list[Callable[[], float]]:
-    """What reads the utilisation of each GPU, 0 to 1, by its number in CUDA; [] where it cannot be read.
+    """Returns readers of each GPU's utilisation, 0 to 1, by its number in CUDA; [] where it cannot be read.
 
     NVML numbers all GPUs of the machine in the order of the bus; CUDA those of `CUDA_VISIBLE_DEVICES`, which may also
     be names. Machines of unlike GPUs have the same order with `CUDA_DEVICE_ORDER=PCI_BUS_ID`.

@@ -142,7 +142,7 @@ class Training:
 
     @property
     def over(self) -> str:
-        """Why the training is over, before its last update or with it; empty: it is not."""
+        """Reason why the training is over, before its last update or with it; empty: it is not."""
         if self.update >= self.config.num_updates:
             return "all updates are done"
         return self._over or stopping.over(self.config.train.stop, self.clock, self.evaluations.record)
@@ -311,7 +311,7 @@ class Training:
     # ---- what is saved, and the end ----
 
     def snapshot(self) -> checkpoint.Snapshot:
-        """Returns the whole training as it is, with the records of its parts."""
+        """Returns a snapshot of the whole training, with the records of its parts."""
         window = self.reports.window
         past = HostRecord(
             clock=self.clock,

@@ -67,7 +67,7 @@ class Program(abc.ABC):
 
     @property
     def algorithm(self) -> Algorithm:
-        """What learns."""
+        """Algorithm that learns."""
         return self.setup.algorithm
 
     @abc.abstractmethod
@@ -133,7 +133,7 @@ class Program(abc.ABC):
 
     @property
     def shardings(self) -> TrainState:
-        """Where the device arrays of the state live, as a tree like `abstract_state`; None for arrays of the host."""
+        """Shardings of the state's device arrays, as a tree like `abstract_state`; None for arrays of the host."""
         return jax.tree.map(lambda leaf: leaf.sharding, self.abstract_state)
 
     def with_hyper(self, state: TrainState) -> TrainState:

@@ -20,7 +20,7 @@ class StallDetector:
         self._done = False
 
     def __call__(self, update: int, row: Mapping[str, float]) -> str:
-        """What there is to say after `update` updates, whose last ones `row` is of; empty: nothing, or it was said.
+        """Returns the warning due after `update` updates, whose last ones `row` is of; empty: none, or it was given.
 
         Algorithms without the metrics of a policy are not watched.
         """

@@ -69,7 +69,7 @@ class HostLanes:
 
 @struct.dataclass
 class Acting:
-    """What a rollout of a game on the host is played with, after `version` updates."""
+    """Inputs of a rollout of a game on the host, after `version` updates."""
 
     policy: Any  # of the algorithm
     pool: PoolState | None  # with its snapshots and odds

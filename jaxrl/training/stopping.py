@@ -15,7 +15,7 @@ from jaxrl.training.strength.milestones import EvaluationRecord
 
 
 def over(rules: StopRules, clock: Clock, evaluated: EvaluationRecord) -> str:
-    """Why a training that has come so far is over by `train.stop`; empty: it goes on."""
+    """Returns why `train.stop` ends a training that has come so far; empty: it goes on."""
     if 0 < rules.plateau <= evaluated.since_best:
         return f"no evaluation of {evaluated.since_best} was better than that after update {evaluated.best_update}"
     clocks = (rules.minutes, clock.clock, "it has taken"), (rules.cpu_minutes, clock.cpu_seconds, "the CPU has trained")

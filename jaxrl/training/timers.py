@@ -123,7 +123,7 @@ class Timers:
             self._cell.totals[NAMES.index(name)] += int(nanoseconds)
 
     def report(self, steps: int) -> dict[str, float]:
-        """What has been added since the last report; empty if disabled or after 0 steps.
+        """Returns the times added since the last report; empty if disabled or after 0 steps.
 
         Args:
           steps: environment steps since then.

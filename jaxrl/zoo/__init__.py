@@ -41,7 +41,7 @@ def card_file(name: str) -> Path:
 
 
 def figures(name: str) -> dict[str, Any]:
-    """What the head of a card says, see `scripts.zoo`. Errors as of `policy_file`."""
+    """Returns the figures in the head of a card, see `scripts.zoo`. Errors as of `policy_file`."""
     _, head, _ = card_file(name).read_text(encoding="utf-8").split(DASHES, 2)
     found: dict[str, Any] = files.parse(head, f"the card of {PREFIX}{name}")
     return found

@@ -81,7 +81,7 @@ Array = np.ndarray | jax.Array  # NumPy outside, traced inside the compiled func
 
 
 class VectorStep(NamedTuple):
-    """What `BatchedGames` returns, for N games; simultaneous games have a seat axis after N where marked [P]."""
+    """Result of `BatchedGames` for N games; simultaneous games have a seat axis after N where marked [P]."""
 
     observation: Array  # f32[N, (P,) F], of the seat to move
     mask: Array  # bool[N, (P,) A]

@@ -38,7 +38,7 @@ class GymnaxEnv(Env):
     may_truncate = True
 
     def __init__(self, name: str, *, max_steps: int = 0):
-        """Returns the environment that gymnax calls `name`."""
+        """Makes the environment that gymnax calls `name`."""
         gymnax = require("gymnax", f"the game 'gymnax:{name}'", "jaxrl[games]")
         if name not in gymnax.registered_envs:
             raise UserError(f"gymnax has no environment {name!r}: {nearest(name, gymnax.registered_envs)}")
@@ -79,7 +79,7 @@ class GymnaxEnv(Env):
         )
 
     def observe(self, state: State, seat: jax.Array) -> PyTree:
-        """What gymnax returned with this state; some environments draw it at random, so it cannot be recomputed."""
+        """Returns gymnax's observation of this state; some games draw it at random, so it cannot be recomputed."""
         return state.observation
 
 

@@ -51,7 +51,7 @@ class OpenSpielEnv(HostEnv):
     version = "1"
 
     def __init__(self, name: str, *, tensor: Tensor = "auto", max_steps: int | None = None):
-        """Returns the game that OpenSpiel loads by `name`, such as ``kuhn_poker(players=3)``."""
+        """Loads the game that OpenSpiel calls `name`, such as ``kuhn_poker(players=3)``."""
         id = f"openspiel:{name}"
         library = require("pyspiel", f"the game {id!r}", "jaxrl[openspiel]")
         known, base = library.registered_names(), name.partition("(")[0]
@@ -68,7 +68,7 @@ class OpenSpielGame(HostGame):
     """A game object of pyspiel as a host game."""
 
     def __init__(self, game: Any, id: str, version: str, *, tensor: Tensor = "auto", max_steps: int | None = None):
-        """Returns the game `game`.
+        """Wraps the game `game`.
 
         Args:
           game: of ``pyspiel.load_game``.

@@ -26,12 +26,12 @@ _Parallel: Any = object if TYPE_CHECKING else pettingzoo.ParallelEnv
 
 
 class _Seats:
-    """What both kinds share: the agents, their spaces, and the compiled game with its random stream."""
+    """Common part of both kinds: the agents, their spaces, and the compiled game with its random stream."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(self, env: Env):
-        """Returns the game `env`; the seed of `reset` decides its deals."""
+        """Wraps the game `env`; the seed of `reset` decides its deals."""
         self.game, self.render_mode = env, "ansi"
         self.metadata = self.metadata | {"name": f"{env.id}_v0", "is_parallelizable": env.simultaneous}
         self.possible_agents = [f"seat_{seat}" for seat in range(env.num_players)]
@@ -87,7 +87,7 @@ class SeatsAEC(_Seats, _AEC):
     """A turn-based game as a PettingZoo AEC environment."""
 
     def __init__(self, env: Env):
-        """Returns the game `env`.
+        """Wraps the game `env`.
 
         Raises:
           UserError: the game asks all seats at once.
@@ -127,7 +127,7 @@ class SeatsParallel(_Seats, _Parallel):
     """A simultaneous game as a PettingZoo parallel environment."""
 
     def __init__(self, env: Env):
-        """Returns the game `env`.
+        """Wraps the game `env`.
 
         Raises:
           UserError: the game asks one seat at a time.

@@ -31,7 +31,7 @@ class PgxEnv(Env):
     colours = boards.COLOURS
 
     def __init__(self, name: str):
-        """Returns the game that Pgx calls `name`."""
+        """Makes the game that Pgx calls `name`."""
         pgx = require("pgx", f"the game 'pgx:{name}'", "jaxrl[games]")
         known = pgx.available_envs()
         if name not in known:

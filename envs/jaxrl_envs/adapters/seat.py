@@ -24,7 +24,7 @@ class Lane:
 
 
 class View(NamedTuple):
-    """What the learner sees, and what it earned."""
+    """Observation and earnings of the learner."""
 
     observation: jax.Array  # f32[F]
     mask: jax.Array  # bool[A]

@@ -37,7 +37,7 @@ class BattleEnv(HostEnv):
         return jnp.concatenate([observation.astype(jnp.float32), *rows, to_units.ravel(), to_marks.ravel()])
 
     def tokens(self, observation: Any) -> Tokens:
-        """Every unit and every objective a token; the context is the table and the unit in question."""
+        """Returns one token per unit and per objective; the context is the table and the unit in question."""
         return observe.as_tokens(observation)
 
     def candidates(self, observation: Any) -> Candidates:

@@ -55,7 +55,7 @@ class BattleGame(HostGame):
         cp_start: int = 0,
         reward_vp: float = 0.0,
     ):
-        """Returns a kind of battle; nothing is asymmetric between the sides but what rosters and roll-offs decide.
+        """Sets up a kind of battle; nothing is asymmetric between the sides but what rosters and roll-offs decide.
 
         Args:
           maps: shipped names (standard, centre, walled, small), "file.yaml:name", or drawn ones by number: random:7,

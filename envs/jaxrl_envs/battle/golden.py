@@ -71,7 +71,7 @@ def differences(record: Record) -> Iterator[Disagreement]:
 
 
 def _play(record: Record, source: str) -> Iterator[Disagreement]:
-    """Every difference, up to the first decision with one: what follows it is another battle."""
+    """Yields all differences up to the first decision with one: what follows it is another battle."""
     boards, rosters, settings = rules_of(record)
     identity = {name: record[name] for name in ("seed", "slot", "episode")}
     tape, setup = record["dice"] if source == "tape" else None, f"{source}, setup"

@@ -169,7 +169,7 @@ class _View(NamedTuple):
         )
 
     def ball(self, game: CarSoccerGame, seconds: jax.Array | float = 0.0) -> Vec:
-        """Where the ball will be after some seconds (f32[P]) of straight flight, within the walls."""
+        """Returns the ball's position after some seconds (f32[P]) of straight flight, within the walls."""
         ball = game.arena.ball
         speeds = zip(_parts(ball.position), _parts(ball.velocity), strict=True)
         x, y, z = (place + seconds * speed + 0 * self.distance for place, speed in speeds)

@@ -191,7 +191,7 @@ class CarSoccer(Env):
         return tuple(map(int, self.teams.of))
 
     def annealed(self, progress: jax.Array) -> CarSoccer:
-        """Returns the game with the weights of its rewards as they are at a share of the training."""
+        """Returns the game with the reward weights at a share of the training."""
         if not any(isinstance(weight, tuple) for weight in self.reward.weights.values()):
             return self
         now = copy.copy(self)

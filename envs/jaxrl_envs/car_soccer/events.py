@@ -78,7 +78,7 @@ class Events(NamedTuple):
 
 
 def begin(teams: Teams, ahead: BallPath, *, kickoff: jax.Array) -> Tracks:
-    """Returns the memory where play begins; `kickoff` is bool[], it does so with a still ball in the middle."""
+    """Returns the memory at the start of play; `kickoff`: bool[], with a still ball in the middle."""
     return Tracks(
         ahead=ahead,
         own_doing=jnp.zeros(2, bool),

@@ -91,7 +91,7 @@ class Errors(NamedTuple):
 
 
 def start(settings: PhysicsSettings, record: Record) -> Arena:
-    """Returns the arena as an episode begins; cars that it lacks are demolished for good."""
+    """Returns the arena at the start of an episode; cars that it lacks are demolished for good."""
     state = record["states"][0]
     cars = [*state["cars"], *[_ABSENT] * (settings.cars - len(state["cars"]))]
 
@@ -349,7 +349,7 @@ def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]
 
 
 def fewest(episodes: int, near: int, counted: int) -> int:
-    """Returns the least number of episodes near that is not too few, if `near` of `counted` others were.
+    """Returns the least acceptable number of near episodes, if `near` of `counted` others were near.
 
     The share is taken as (near + 1) / (counted + 2), the mean of its distribution after these trials; fewer than the
     result are near with a probability of at most CHANCE.

@@ -86,7 +86,7 @@ def _actor(state: State) -> int:
 
 
 def action_names(probe: Probe) -> None:
-    """Every action has a name, so that people can play; equivalent actions may share one."""
+    """Checks that every action has a name, so that people can play; equivalent actions may share one."""
     names = [probe.env.action_name(action) for action in range(probe.env.num_actions)]
     require(all(isinstance(name, str) and name for name in names), "action_name must give a non-empty str")
 

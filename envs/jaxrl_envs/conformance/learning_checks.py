@@ -70,7 +70,7 @@ def _draws_random_numbers(probe: Probe) -> bool:
 
 
 def reset_starts_a_game(probe: Probe) -> None:
-    """What auto-reset puts in the place of a finished game is a running game without rewards and with legal actions."""
+    """Checks that auto-reset replaces a finished game by a running one without rewards and with legal actions."""
     first = probe.reset_games
     require(not is_over(first).any(), "reset returned a game that is already over")
     require(not np.asarray(first.illegal_action).any(), "reset returned a game with illegal_action set")
@@ -137,7 +137,7 @@ def observation_is_the_movers(probe: Probe) -> None:
 
 
 def _movers_views(probe: Probe, states: State) -> Any:
-    """What `observe` gives for the seats to move; [B, ...], or [B, P, ...] in a simultaneous game."""
+    """Returns the observations of the seats to move; [B, ...], or [B, P, ...] in a simultaneous game."""
     views = probe.views(states)
     if probe.env.simultaneous:
         return views
@@ -205,7 +205,7 @@ def _candidates(probe: Probe, views: Any) -> str:
 
 
 def bots_are_legal(probe: Probe) -> str:
-    """Every bot chooses a legal action in every state it meets, in every seat."""
+    """Checks that every bot chooses a legal action in every state it meets, in every seat."""
     require("random" in probe.bots, "env.bots has no 'random'")
     form = (probe.env.num_players,) if probe.env.simultaneous else ()
     for name, choose in probe.bots.items():
@@ -263,13 +263,13 @@ def bot_switch_plays_as_the_bots(probe: Probe) -> str:
 
 
 def _counts(actions: np.ndarray, num_actions: int) -> np.ndarray:
-    """How often each action was drawn in each state (and by each seat), [N, A]; the draws of a state are together."""
+    """Counts the draws of each action in each state (and by each seat), [N, A]; the draws of a state are together."""
     chosen = actions.reshape(-1, SWITCH_DRAWS, *actions.shape[1:])
     return np.sum(chosen[..., None] == np.arange(num_actions), axis=1).reshape(-1, num_actions)
 
 
 def _alike(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two tables of counts [N, A] may come from the same distributions: chi squared, far beyond chance."""
+    """Returns whether two tables of counts [N, A] may come from the same distributions, by chi squared with leeway."""
     total = one + other
     statistic = np.sum(np.square(one - other) / np.maximum(total, 1))
     freedom = int(np.sum(np.sum(total > 0, axis=1) - 1))

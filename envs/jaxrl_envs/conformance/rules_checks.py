@@ -49,7 +49,7 @@ def attributes(probe: Probe) -> str:
 
 
 def _require_sides(env: Env) -> None:
-    """Every seat has a side, and the sides are numbered from 0 without a gap."""
+    """Checks that every seat has a side, and that sides are numbered from 0 without a gap."""
     sides = env.sides
     integers = isinstance(sides, tuple) and all(isinstance(side, int) for side in sides)
     require(integers, f"env.sides must be a tuple of ints, not {sides!r}")
@@ -127,7 +127,7 @@ def _form_difference(before: State, after: State) -> str | None:
 
 
 def random_play_terminates(probe: Probe) -> str:
-    """Every game of random legal actions ends."""
+    """Checks that every game of random legal actions ends."""
     trace = probe.trace
     unfinished = int((~trace.over[-1]).sum())
     require(unfinished == 0, f"{unfinished} of {probe.games} random games still ran after {trace.steps} steps")

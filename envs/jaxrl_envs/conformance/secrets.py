@@ -129,8 +129,8 @@ def beliefs(probe: Probe) -> str:
 
 
 def card_beliefs(probe: Probe) -> str:
-    """Every hidden card is where `card_beliefs` allows it, the room adds up, and worlds with drawn holders look
-    the same to the seat, have them, and tell nothing else of what it cannot see."""
+    """Checks that every hidden card is where `card_beliefs` allows it, that the room adds up, and that worlds with
+    drawn holders look the same to the seat, have them, and tell nothing else of what it cannot see."""
     env, states = probe.env, probe.running(64)
     count, one = batch_size(states), item(states, 0)
     if env.card_beliefs(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:

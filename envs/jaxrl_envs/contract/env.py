@@ -112,7 +112,7 @@ class ClickArea(NamedTuple):
 
 
 class PartScores(NamedTuple):
-    """How the seats did in a part of a game, such as a round; known to every seat."""
+    """Scores of the seats in a part of a game, such as a round; known to every seat."""
 
     part: str  # its name, such as "round 3"
     points: tuple[float, ...]  # of that part, by seat
@@ -185,7 +185,7 @@ class Env(abc.ABC):
 
     @abc.abstractmethod
     def observe(self, state: State, seat: jax.Array) -> PyTree:
-        """What `seat` (i32[]) may see of `state`: for its own turn, for opponents, for search and for display."""
+        """Returns all that `seat` (i32[]) may see of `state`: for its own turn, for opponents, search and display."""
 
     # ---- what the base class makes of it: the public interface --------------------------------------------------
 
@@ -260,7 +260,7 @@ class Env(abc.ABC):
         return "side" if self.num_sides < self.num_players else "seat"
 
     def outcome(self, returns: Any) -> Any:
-        """Which sides have won a game, i8[..., n]: 1 won, 0 drawn, -1 lost; for win rates and searches for wins.
+        """Returns the result of a game by side, i8[..., n]: 1 won, 0 drawn, -1 lost; for win rates and searches.
 
         By default a side wins whose return is above every other's. A game in which several sides can win, such as all
         but one loser, overrides it and `winning`, e.g. ``2 * (returns > 0).astype("int8") - 1``.
@@ -272,7 +272,7 @@ class Env(abc.ABC):
 
     @property
     def winning(self) -> str:
-        """What a win and a draw are (`outcome`), in a sentence for people, below tables of win rates."""
+        """Meaning of a win and a draw (`outcome`), in a sentence for people, below tables of win rates."""
         return f"A win is a return above every other {self.side_name}'s, a draw one that equals the best of them."
 
     def reset(self, state: State, key: Key) -> State:
@@ -393,8 +393,8 @@ class Env(abc.ABC):
         raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
 
     def privileged(self, state: State, seat: jax.Array) -> PyTree | None:
-        """What `seat` (i32[]) cannot see of `state`, relative to its place at the table: the other hands in the order
-        of play after it, the deck. None if the game does not support it.
+        """Returns the part of `state` that `seat` (i32[]) cannot see, relative to its place at the table: the other
+        hands in the order of play after it, the deck. None if the game does not support it.
 
         Packed like an observation, beside which it is read. For a critic in training (`ppo.critic`), never for players.
         """
@@ -439,7 +439,7 @@ class Env(abc.ABC):
         return str(action)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        """What happened in one step, as one or more short sentences for people.
+        """Describes one step in one or more short sentences for people.
 
         The default names the action to every seat. A game with secret actions overrides it, and so does one whose step
         settles more than the next state shows (a completed trick, the points of a round).
@@ -499,7 +499,7 @@ class Env(abc.ABC):
         return state
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
-        """What `seat` now sees of `actual`, with the hidden rest from `particle`; None if the game does not support it.
+        """Joins what `seat` now sees of `actual` and the hidden part of `particle`; None if the game does not do it.
 
         A belief (`jaxrl.search`) keeps states that the seat cannot tell from the real one and takes every step with
         them too. After the step this method copies what has become visible: an opponent's cards stay as the particle
@@ -520,8 +520,8 @@ class Env(abc.ABC):
         return None
 
     def card_beliefs(self, observation: PyTree) -> CardBeliefs | None:
-        """Where the rules allow each hidden card to be, given one observation; None if the game does not support it.
-        `room` adds up to the number of rows with a possible holder."""
+        """Returns where the rules allow each hidden card to be, given one observation; None if the game does not
+        support it. `room` adds up to the number of rows with a possible holder."""
         return None
 
     def holders(self, observation: PyTree, privileged: PyTree) -> jax.Array:

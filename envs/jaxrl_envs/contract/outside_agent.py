@@ -21,7 +21,7 @@ class OutsideAgent(abc.ABC):
     """
 
     def __init__(self, env: Env):
-        """Returns an agent for one game."""
+        """Makes an agent for one game."""
         self.env, self._lock = env, threading.Lock()  # devices ask at the same time
 
     def view(self, state: State) -> Any:
@@ -44,7 +44,7 @@ class OutsideAgent(abc.ABC):
         return self.ask(state, jax.ShapeDtypeStruct(state.current_player.shape, np.int32))
 
     def ask(self, state: State, form: jax.ShapeDtypeStruct) -> jax.Array:
-        """What `act` returns in one game, of this form."""
+        """Calls `act` on the host for one game; the result has the given form."""
         leaves, structure = jax.tree.flatten(self.view(state))
         self._structure = structure
         answer: jax.Array = call_host(self._answer, [form], jnp.zeros(1), *leaves)[0]

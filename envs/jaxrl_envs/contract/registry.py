@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where to find a registered game."""
+    """Location of a registered game."""
 
     target: str  # "module:Class"
     package: str  # of the modules beside its rules, e.g. golden, film, diagnosis, commands: see `game_module`
@@ -100,8 +100,8 @@ def make(id: str, **options: Any) -> Env:
 
 
 def permissions(id: str) -> tuple[str, ...]:
-    """What a user must allow before a game named in a file is made, see `jaxrl_envs.shared.user_code.permissions`;
-    empty for registered games and games of a library."""
+    """Returns what a user must allow before a game named in a file is made, see
+    `jaxrl_envs.shared.user_code.permissions`; empty for registered games and games of a library."""
     return () if id.partition(":")[0] in _LIBRARIES else user_code.permissions(id)
 
 

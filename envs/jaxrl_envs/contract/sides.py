@@ -49,8 +49,8 @@ def compare(own: Any, other: Any) -> Any:
 
 
 def outcome(returns: Any) -> Any:
-    """Who has won: i8[..., n], 1 for a side whose return is above every other side's, 0 where it equals the best of the
-    others up to rounding, else -1.
+    """Returns the results by side: i8[..., n], 1 for a side whose return is above every other side's, 0 where it equals
+    the best of the others up to rounding, else -1.
 
     Args:
       returns: f32[..., n] by side, NumPy or JAX.

@@ -61,7 +61,7 @@ class ForgeGame(HostGame):
         shaping_board: float = 0.0,
         shaping_cards: float = 0.0,
     ):
-        """Returns a kind of game.
+        """Sets up a kind of game.
 
         Args:
           decks: shipped names, names in the folder forge.decks, or paths of .dck files, also by a pattern like

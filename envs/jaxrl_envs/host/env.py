@@ -63,7 +63,7 @@ class HostEnv(Env):
     host: ClassVar[bool] = True
 
     def __init__(self, game: HostGame):
-        """Returns the game as a pure function."""
+        """Wraps the game as a pure function."""
         self.game = game
         self.id, self.version = game.id, game.version  # type: ignore[misc]
         self.num_players, self.num_actions = game.num_players, game.num_actions

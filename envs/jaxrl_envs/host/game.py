@@ -154,7 +154,7 @@ class HostGame(abc.ABC):
         return str(action)
 
     def event(self, before: np.ndarray, action: Any, after: np.ndarray, seat: int | None = None) -> str:
-        """What happened between two saved states, in short sentences for people: what `seat` was told of it.
+        """Describes what happened between two saved states, in short sentences for people: what `seat` was told of it.
 
         `action` is an int, or i32[P] of a simultaneous game.
         """

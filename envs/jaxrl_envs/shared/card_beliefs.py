@@ -20,7 +20,7 @@ LEAST = 1e-4  # odds of what is possible: no belief is surer than that
 
 
 class CardBeliefs(NamedTuple):
-    """What the rules tell a seat about the places of the cards."""
+    """Places of the cards that the rules allow, as a seat knows them."""
 
     possible: jax.Array  # bool[N, H], whether a card may be there; an empty row: the seat knows where the card is
     room: jax.Array  # i32[H], the number of hidden cards that each holder has

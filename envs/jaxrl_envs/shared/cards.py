@@ -61,7 +61,7 @@ class CardSet:
         return CardSet(self.w0 & ~other.w0, self.w1 & ~other.w1, self.w2 & ~other.w2)
 
     def where(self, condition: jax.Array) -> CardSet:
-        """This set if `condition` (bool[]), else the empty set."""
+        """Returns this set if `condition` (bool[]), else the empty set."""
         keep = jnp.uint32(0) - condition.astype(jnp.uint32)
         return CardSet(self.w0 & keep, self.w1 & keep, self.w2 & keep)
 

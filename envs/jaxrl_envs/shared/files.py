@@ -122,7 +122,7 @@ def is_path(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether a file of a folder could be called so: no path, no control character, not too long for the disk."""
+    """Returns whether a file could have this name: no path, no control character, not too long for the disk."""
     return bool(text) and text.isprintable() and not set(text) & {"/", "\\"} and len(text.encode()) <= LONGEST
 
 

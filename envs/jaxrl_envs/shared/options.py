@@ -307,7 +307,7 @@ def to_tree(value: Any) -> Any:
 
 
 def all_paths(cls: type, path: str = "") -> list[str]:
-    """Every dotted key; elements of lists of mappings are written with a 0, as in ``seats.0.weight``."""
+    """Returns all dotted keys; elements of lists of mappings are written with a 0, as in ``seats.0.weight``."""
     paths = []
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):

@@ -44,7 +44,7 @@ class Section:
         """Compares the section with the game that is trained on; raises UserError with the keys to change."""
 
     def without_deployment(self) -> Any:
-        """Returns the section without what says where and how a run is computed, and changes no result."""
+        """Returns the section without the keys of where and how a run is computed, which change no result."""
         return self
 
 

@@ -58,7 +58,7 @@ class Decided(NamedTuple):
 
 
 def actions_of(record: Record) -> list[int]:
-    """Every action of a game, in order."""
+    """Returns all actions of a game, in order."""
     if "actions" in record:
         return record["actions"]
     return [decision[3] for entry in record["rounds"] for decision in entry["dec"]]
@@ -140,7 +140,7 @@ def _compare_choices(record: Record, played: Any) -> Iterator[Disagreement]:
 
 
 def _compare_game(record: Record, played: Any) -> Iterator[Disagreement]:
-    """Every difference in a recorded game, but for its end."""
+    """Yields all differences in a recorded game, but for its end."""
     begin, before = 0, [0] * record["n"]
     for entry in record["rounds"]:
         where = f"round {entry['r']}"

@@ -20,7 +20,7 @@ TIGRESS_SHIFT = 4  # of the last word, whose lower bits are the observing seat
 
 @struct.dataclass
 class History:
-    """Every card of `Round.seen`, the current trick included."""
+    """Record of all cards of `Round.seen`, the current trick included."""
 
     owners: tuple[CardSet, ...]  # binary digits of the seat that played each card, lowest first
     tricks: tuple[CardSet, ...]  # of the trick, from 0

@@ -131,7 +131,7 @@ def resolve(trick: Trick, leader: jax.Array) -> Outcome:
 
 
 def winning_plays(trick: Trick) -> tuple[CardSet, jax.Array]:
-    """Which plays would win if the trick ended with them.
+    """Returns the plays that would win if the trick ended with them.
 
     Returns:
       (the set of winning card ids with the Tigress as an escape, bool[] whether the Tigress as pirate would win).

@@ -64,7 +64,7 @@ class HostReplay:
     """The replay buffer and its sum-tree."""
 
     def __init__(self, game: HostGame, dqn: DQNConfig, lanes: int):
-        """Returns an empty buffer; allocates all large arrays."""
+        """Makes an empty buffer; allocates all large arrays."""
         self._dqn, self._forms = dqn, buffer_shapes(game, dqn, lanes)
         arrays = jax.tree.map(lambda form: aligned(form.shape, form.dtype), self._forms)
         self._observation, self._mask, self._action = arrays.observation, arrays.mask, arrays.action

@@ -215,8 +215,8 @@ class PPO(Algorithm):
         return *learnt, {}
 
     def _value_warmup(self, learner: PPOLearner, number: jax.Array) -> tuple[jax.Array, PPOLearner]:
-        """Whether the update belongs to the value warm-up (bool[]), and the learner, with its optimizer state reset
-        where the warm-up begins and ends: older moments would move parameters that must not change."""
+        """Returns whether the update belongs to the value warm-up (bool[]), and the learner, with its optimizer state
+        reset where the warm-up begins and ends: older moments would move parameters that must not change."""
         done: Any = number - learner.hyper.first_update
         length, name = self.config.ppo.value_warmup, self.config.ppo.optimizer
         fresh = (done == 0) | (done == length)

@@ -30,7 +30,7 @@ LIMITS = ("kernels", "copies", "waits")  # of a part, in a budget
 
 
 class Compiled(NamedTuple):
-    """What the compiler says about a program.
+    """Facts that the compiler reports about a program.
 
     Attributes:
       name: of the program.

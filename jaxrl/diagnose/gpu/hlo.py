@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """What a GPU launches once: a fusion, a copy, a sort, a call of a library.
+    """Unit of work that a GPU launches once: a fusion, a copy, a sort, a call of a library.
 
     Attributes:
       kind: "fusion", "copy", "product" (a matrix product by a library or Triton), or XLA's name of another operation.
@@ -263,7 +263,7 @@ def _plain_bytes(each: Operation, types: dict[str, str]) -> int:
 
 
 def _fused_bytes(body: Sequence[Operation]) -> int:
-    """What a fused computation reads and writes: only the part of arrays that are sliced or updated in place."""
+    """Returns the bytes read and written by a fused computation: only the part of arrays sliced or updated in place."""
     named = {operation.name: operation for operation in body}
     users: dict[str, list[Operation]] = {name: [] for name in named}
     for operation in body:

@@ -63,7 +63,7 @@ _SHAPE = {
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """What a file holds.
+    """Contents of a replay file.
 
     Attributes:
       game, version, options: of the game.

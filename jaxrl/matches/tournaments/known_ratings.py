@@ -73,7 +73,7 @@ def of_game(game: str) -> dict[str, float]:
 
 
 def _options_of(field: FoundPlayers) -> dict[str, Any]:
-    """Returns all options of the game as it is evaluated, as a file holds them."""
+    """Returns all options of the evaluated game, as a file holds them."""
     known = registry.options_of(field.config.env.id)
     given = {name: each.default for name, each in known.items()} | field.config.evaluation_options
     return json.loads(json.dumps(given, default=repr))  # tuples become lists

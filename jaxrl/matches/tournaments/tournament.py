@@ -39,7 +39,7 @@ class Tournament:
         lanes: int = LANES,
         self_pairs: bool = False,
     ):
-        """Returns a tournament.
+        """Sets up a tournament.
 
         Args:
           env: the game.

@@ -71,7 +71,7 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True)
 class Stamp:
-    """What a checkpoint belongs to. All but the digest, which is for information, must match to load it."""
+    """Origin of a checkpoint. All but the digest, which is for information, must match to load it."""
 
     env_id: str
     env_version: str

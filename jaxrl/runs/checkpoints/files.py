@@ -132,7 +132,7 @@ def _checked_arrays(opened: dict[str, Any], leaves: Leaves) -> Arrays:
 
 
 def _no_echo() -> None:
-    """Where orbax fails (a full disk), the writes that it has still under way end later, each with a traceback on
+    """Silences the echo of an orbax failure (a full disk): writes still under way end later, each with a traceback on
     stderr because the event loop of the first error is closed. That error reaches the caller."""
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the tracebacks of its threads besides
     if sys.unraisablehook is sys.__unraisablehook__:

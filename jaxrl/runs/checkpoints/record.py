@@ -32,7 +32,7 @@ class Damaged(Exception):
 
 
 def mark(folder: Path) -> Path:
-    """Returns the file that says that a folder has had a checkpoint."""
+    """Returns the marker file of a folder that has had a checkpoint."""
     return folder.with_name(f".{folder.name}-saved")
 
 

@@ -62,7 +62,7 @@ def by_name(env: Env, legal: np.ndarray, odds: np.ndarray) -> np.ndarray:
 
 
 def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation]:
-    """What a player says about every decision, in order of time; of all seats in a simultaneous game.
+    """Annotates every decision with a player's judgement, in order of time; of all seats in a simultaneous game.
 
     Args:
       env: the game.

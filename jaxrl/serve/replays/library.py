@@ -49,7 +49,7 @@ class RecordingLibrary:
     """Recordings by names such as "0/best/final/highest_return.replay": a folder's number and the path below it."""
 
     def __init__(self, folders: Sequence[Path]):
-        """Returns a library of these folders, some of which may not exist yet."""
+        """Makes a library of these folders, some of which may not exist yet."""
         self.folders = [folder.expanduser().absolute() for folder in folders]
         self._brought = tempfile.TemporaryDirectory(prefix="jaxrl-brought-")
         self._listed: tuple[float, dict[str, Any]] = (-FRESH, {})

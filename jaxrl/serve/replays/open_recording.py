@@ -26,7 +26,7 @@ class Opening:
     """A recorded game that is open or being opened."""
 
     def __init__(self, key: str, path: Path, game: int, folder: Path):
-        """Returns a recording whose rendering has not started."""
+        """Makes a recording whose rendering has not started."""
         self.key, self.path, self.game, self.folder = key, path, game, folder
         self.state = "waiting"  # working, open, failed
         self.why = ""
@@ -41,7 +41,7 @@ class OpenRecordings:
     """A bounded cache of open recordings; the oldest are dropped."""
 
     def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):
-        """Returns an empty cache.
+        """Makes an empty cache.
 
         Args:
           allow: what recordings may name, see `jaxrl.config.trust`.

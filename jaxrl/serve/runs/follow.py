@@ -61,7 +61,7 @@ class Rows:
 
     @property
     def tags(self) -> list[str]:
-        """What the rows tell, without the figures of single seeds."""
+        """Tags of the rows, without the figures of single seeds."""
         return sorted(tag for tag in self._columns if tag not in ("update", "steps") and not SEED.fullmatch(tag))
 
     def follow(self) -> bool:

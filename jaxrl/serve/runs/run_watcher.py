@@ -89,7 +89,7 @@ class RunWatcher:
         return rows
 
     def state(self, run: Path) -> dict[str, Any]:
-        """What changes while a run trains: "epoch", "read", "latest", "tags", "seeds" of `Rows`, and "status"."""
+        """Returns the live data of a run: "epoch", "read", "latest", "tags", "seeds" of `Rows`, and "status"."""
         sign = signature(run)
         with self._lock:
             if self._states.get(run.name, (None,))[0] == sign:
@@ -107,7 +107,7 @@ class RunWatcher:
             return {"epoch": rows.epoch, **rows.curves(tags, after)}
 
     def details(self, run: Path) -> dict[str, Any]:
-        """What seldom changes: "config" as text and as a tree, "checkpoints", "evaluations", "replays",
+        """Returns what seldom changes: "config" as text and as a tree, "checkpoints", "evaluations", "replays",
         "exploitability"; and "damaged", a sentence for each of them that cannot be told."""
         sign = tuple(_stat(run / name) for name in ("config.yaml", *SEEN[3:], *MORE))
         with self._lock:
@@ -209,7 +209,7 @@ def trainer_of(run: Path) -> int:
 
 
 def _holds(pid: int, lock: Path) -> bool:
-    """Whether a process has a file open; its number may have passed to another process, which must not be signalled."""
+    """Returns whether a process has a file open; its number may have passed to another one, not to be signalled."""
     try:
         wanted = os.stat(lock)
         for entry in os.scandir(f"/proc/{pid}/fd"):

@@ -180,7 +180,7 @@ class TableGame:
         return self._past[-1].earned
 
     def outcome(self) -> list[int]:
-        """Who has won the finished game, by seat: 1 won, 0 drawn, -1 lost (`Env.outcome`)."""
+        """Returns the result of the finished game by seat: 1 won, 0 drawn, -1 lost (`Env.outcome`)."""
         by_side = np.asarray(self.env.outcome(of_sides(self.returns(), self.env.sides)))
         return by_side[list(self.env.sides)].tolist()
 
@@ -229,7 +229,7 @@ class TableGame:
         return Question(self._game.save(), self._keys()[0], self.time)
 
     def hint(self, agent: Agent, question: Question, cancelled: threading.Event | None = None) -> ShownDecision:
-        """What an agent would do for the seat asked in a position; the game may go on meanwhile.
+        """Asks an agent what it would do for the seat asked in a position; the game may go on meanwhile.
 
         Args:
           agent: the search or player that is asked.
@@ -317,7 +317,7 @@ class TableGame:
         return len(self._askers) + 1 - len(self._past)
 
     def _state(self, time: int) -> State:
-        """Returns a state that is kept, in arrays of jax again."""
+        """Returns a kept state in arrays of jax again."""
         return self._programs(_copied)(self._past[time - self._first].saved.state)
 
     # ---- for people -------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class TableRecord:
 
     @property
     def shown_names(self) -> list[str]:
-        """What people call the players, [P]: "Anna", "Zoo policy"."""
+        """Players' names for people, [P]: "Anna", "Zoo policy"."""
         pairs = zip(self.names, self.specs, strict=True)
         return [name if spec == PERSON else player_name(parse(spec)) for name, spec in pairs]
 

@@ -428,7 +428,7 @@ class LiveTable:
         return message | view
 
     def _about(self) -> dict[str, Any]:
-        """What every connection may know of the table."""
+        """Returns the facts of the table that every connection may know."""
         here = {connection.seat for connection in self.connections}
         people = self.kept.specs.count(PERSON)
         sides = list(self.game.env.sides) if self.game else []

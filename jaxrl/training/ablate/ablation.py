@@ -37,7 +37,7 @@ FEWEST_SEEDS = 3  # if the number is not given
 
 
 class Worth(NamedTuple):
-    """What one part is worth."""
+    """Worth of one part."""
 
     name: str
     weight: Any

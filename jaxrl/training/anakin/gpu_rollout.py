@@ -20,7 +20,7 @@ from jaxrl_envs.shared import kernels
 
 
 def form_of(setup: RolloutSetup) -> Play:
-    """Returns the form in which rollouts of a setup are played on the device that is compiled for."""
+    """Returns the function that plays rollouts of a setup on the device that is compiled for."""
     if setup.over_lanes is not jax.vmap:
         return play_in_kernel
     return play_packed if kernels.on_gpu() else play_steps

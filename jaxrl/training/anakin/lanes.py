@@ -47,7 +47,7 @@ class RolloutSetup:
         return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
 
     def privileged(self, state: State) -> Any:
-        """What is hidden from the acting seats, [S, ...]; None unless the algorithm reads it."""
+        """Returns what is hidden from the acting seats, [S, ...]; None unless the algorithm reads it."""
         return self.spread(privileged(self.env, state)) if self.algorithm.privileged else None
 
     def spread(self, tree: Any) -> Any:

@@ -129,7 +129,7 @@ class Anakin(Program):
     # ---- the programs -------------------------------------------------------------------------------------------
 
     def _traced(self, seed: jax.Array) -> TrainState:
-        """What `init` returns, from the same traces."""
+        """Returns the state that `init` returns, from the same traces."""
         state = self._init(seed)
         return state.replace(lanes=self._init_lanes(seed, state.pool))
 

@@ -69,7 +69,7 @@ class Contender(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one training has come to; NaN where there is no such figure."""
+    """Figures of one training; NaN where there is no such figure."""
 
     steps_per_s: float  # of training, on the clock
     steps_per_cpu_s: float

@@ -27,7 +27,7 @@ CHECKED_AT_A_TIME = 256
 
 
 class CloningSettings(NamedTuple):
-    """How a network learns from demonstrations."""
+    """Settings for learning from demonstrations."""
 
     epochs: int  # at most
     minibatch: int  # questions
@@ -38,7 +38,7 @@ class CloningSettings(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """How a network does on games that it has not learnt from."""
+    """Performance of a network on games that it has not learnt from."""
 
     prediction: Prediction
     value_error: float  # squared
@@ -98,7 +98,7 @@ def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
 
 
 def shrunk(params: PyTree, share: float) -> PyTree:
-    """Returns the same policy with values that are `share` of what they were.
+    """Scales a policy's values by `share`.
 
     All decisions of a game tell of one result, so values learn games by heart long before answers do, and are sure of
     themselves on other games too. PPO would have to unlearn that first.

@@ -24,7 +24,7 @@ class Prediction(NamedTuple):
 
 
 def uniform(mask: np.ndarray) -> Prediction:
-    """Every legal action alike; bool[N, A]."""
+    """Predicts every legal action alike; bool[N, A]."""
     legal = mask.sum(axis=1).astype(np.float64)
     return Prediction("any legal action", 1.0 / legal, np.log(legal))
 
@@ -76,7 +76,7 @@ def fit_weights(mask: np.ndarray, action: np.ndarray) -> np.ndarray:
 def all_constant(
     known: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, np.ndarray]
 ) -> tuple[list[Prediction], Prediction]:
-    """Every constant player on the questions `asked`, and the best of them.
+    """Measures all constant players on the questions `asked`, and the best of them.
 
     Args:
       known: (mask, action) of the questions that they may learn from; the best one is chosen by these.

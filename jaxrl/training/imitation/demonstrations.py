@@ -52,11 +52,11 @@ class Examples:
 
     @property
     def games(self) -> int:
-        """How many there are."""
+        """Number of games."""
         return int(self.game[-1]) + 1 if len(self.game) else 0
 
     def joined(self, other: Examples) -> Examples:
-        """These and others of the same game."""
+        """Joins these and others of the same game."""
         names = "place", "number", "mask", "action", "value", "weight", "kind"
         both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         width = max(self.units.shape[-1], other.units.shape[-1])
@@ -95,7 +95,7 @@ def _widened(units: np.ndarray, width: int) -> np.ndarray:
 
 @dataclasses.dataclass
 class Found:
-    """What was read."""
+    """Demonstrations read so far."""
 
     games: list[Demonstrations] = dataclasses.field(default_factory=list)  # `observation` is empty: see `packed`
     packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = dataclasses.field(default_factory=list)
@@ -117,7 +117,7 @@ class Source(NamedTuple):
 
 
 def source_of(game: HostGame, text: str) -> Source:
-    """What `PATH`, `PATH@GAMES`, `PATH@xWEIGHT` or `PATH@GAMESxWEIGHT` names.
+    """Parses `PATH`, `PATH@GAMES`, `PATH@xWEIGHT` or `PATH@GAMESxWEIGHT`.
 
     Raises:
       UserError: a path does not exist, or there is no recording in it.
@@ -237,7 +237,7 @@ def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iter
 
 
 def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is not 0, f32[n, F] -> its place in the row, the number itself, and how many of them in each row."""
+    """Packs the non-zero numbers of f32[n, F]: their places in the row, the numbers, and their count in each row."""
     row, place = np.nonzero(observation)
     small = np.uint16 if observation.shape[1] <= 1 << 16 else np.uint32
     return place.astype(small), observation[row, place], np.bincount(row, minlength=len(observation))

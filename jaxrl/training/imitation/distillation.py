@@ -60,7 +60,7 @@ from jaxrl_envs.shared.errors import UserError
 
 
 class Collected(NamedTuple):
-    """What a batch of games gave."""
+    """Decisions and mean return of a batch of games."""
 
     decisions: LabelledDecisions
     mean_return: jax.Array  # f32[], of the searching seat
@@ -190,7 +190,7 @@ def make_learner(
 
 
 def longest_game(env: Env, games: int = 64) -> int:
-    """How many steps to keep of each game: a quarter more than the longest of some random games."""
+    """Returns how many steps to keep of each game: a quarter more than the longest of some random games."""
     keys = jax.vmap(prng.from_key)(jax.random.split(jax.random.key(0), games))
     holders = jnp.zeros((games, env.num_players), jnp.int32)
 
@@ -205,7 +205,7 @@ def longest_game(env: Env, games: int = 64) -> int:
 
 
 class DistillationSettings(NamedTuple):
-    """How much is played and how it is learnt."""
+    """Settings for playing and learning in distillation."""
 
     iterations: int  # turns of playing and learning
     games: int  # per turn

@@ -62,7 +62,7 @@ class Report(NamedTuple):
     kinds: dict[str, np.ndarray] = {}  # bool[N] each, which questions are of a kind; those that were asked
 
     def margins(self) -> tuple[Estimate, Estimate]:
-        """How much better than the best constant the network is: accuracy, and nats of cross-entropy."""
+        """Returns the network's lead over the best constant: in accuracy, and in nats of cross-entropy."""
         learnt, constant = self.players[0], self.players[-1]
         right = over_games(learnt.right - constant.right, self.game)
         return right, over_games(constant.surprise - learnt.surprise, self.game)
@@ -83,7 +83,7 @@ class Report(NamedTuple):
         )
 
     def of_kind(self, name: str) -> Estimate:
-        """How many answers of a kind are the network's first choice."""
+        """Returns the share of answers of a kind that are the network's first choice."""
         chosen = self.kinds[name]
         return over_games(self.players[0].right[chosen], self.game[chosen])
 
@@ -167,7 +167,7 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
 
 @dataclasses.dataclass(frozen=True)
 class ImitationSettings:
-    """What a network learns from, and how.
+    """Settings of imitation: the data, and how a network learns from them.
 
     Attributes:
       data: recorded games, as files or folders, and bots (bot:NAME) that play some.

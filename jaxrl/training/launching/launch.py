@@ -155,7 +155,7 @@ def free_port() -> int:
 
 
 def devices_of(rank: int, count: int) -> dict[str, str]:
-    """What tells a process its share of the accelerators; nothing on a CPU.
+    """Returns the variables that give a process its share of the accelerators; empty on a CPU.
 
     Raises:
       UserError: they cannot be divided.

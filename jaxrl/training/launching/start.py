@@ -96,7 +96,7 @@ def check_processes(config: Config, env: Env) -> None:
 
 
 def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
-    """Returns the configuration with which a run that is saved goes on, where `config` describes it once more.
+    """Returns the saved configuration of a run that goes on, where `config` describes it once more.
 
     Raises:
       UserError: it was begun with other settings, of those that change what is learnt; and `otherwise`.
@@ -177,7 +177,7 @@ def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequ
 
 
 def _ended(training: Training) -> str:
-    """What `resume` says of a run with nothing left to do."""
+    """Returns the message of `resume` for a run with nothing left to do."""
     run, steps = training.run, training.steps
     done = f"{steps:,} steps ({training.update:,} updates)"
     if training.update < training.config.num_updates:

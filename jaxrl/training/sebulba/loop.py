@@ -297,7 +297,7 @@ STOPPED, FAULT, DIVERGED = 1, 2, 3  # DIVERGED + version
 
 
 def _gravity(found: Storage | Stopped | Fault) -> int:
-    """What has come of waiting for a rollout as one number, the gravest the largest; 0: it is there."""
+    """Ranks the outcome of waiting for a rollout, the gravest the largest; 0: it is there."""
     if isinstance(found, Storage):
         return 0
     if isinstance(found, Stopped):

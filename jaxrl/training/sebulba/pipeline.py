@@ -149,7 +149,7 @@ class Pipeline:
         return self._storages[rollout % len(self._storages)]
 
     def release(self, rollout: int) -> None:
-        """Returns the storage of a rollout that has been learnt from."""
+        """Frees the storage of a rollout that has been learnt from."""
         with self._changed:
             self._storages[rollout % len(self._storages)].renew()
             self._published.pop(rollout, None)

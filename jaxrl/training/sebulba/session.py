@@ -86,7 +86,7 @@ class Session:
         return metrics
 
     def workers(self) -> list[dict[str, Any]]:
-        """What the workers of a fleet have done, see `Program.counters`; actor and number give a name."""
+        """Returns what the workers of a fleet have done, see `Program.counters`; actor and number give a name."""
         return [
             {"name": f"{thread.number}.{number}", **worker}
             for thread in self._threads

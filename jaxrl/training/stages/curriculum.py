@@ -43,7 +43,7 @@ Results = list[tuple[float, int]]  # of evaluations: a win rate, and the games t
 
 @dataclasses.dataclass
 class Standing:
-    """What a checkpoint's record holds of the curriculum."""
+    """Part of a checkpoint's record about the curriculum."""
 
     stage: str  # its name
     since: int  # updates done when the training came into it
@@ -80,7 +80,7 @@ class Course:
 
     @property
     def stage(self) -> Stage:
-        """Where the training is."""
+        """Current stage of the training."""
         return self.stages[self.number][0]
 
     def setup(self, number: int) -> StageSetup:

@@ -122,7 +122,7 @@ def carried(program: Program, before: TrainState) -> TrainState:
 
 
 def _as(leaf: Any, like: Any) -> Any:
-    """Returns an array where another one is: on its devices, or on the host."""
+    """Places an array where another one is: on its devices, or on the host."""
     return distributed.place(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
 
 

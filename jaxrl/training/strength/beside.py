@@ -98,7 +98,7 @@ class Evaluator:
         self._tell(state.step)
 
     def found(self, update: int) -> Evaluated | None:
-        """What the evaluation after `update` updates has found; None before it is made."""
+        """Returns the result of the evaluation after `update` updates; None before it is made."""
         with contextlib.suppress(UserError, ValueError, LookupError, TypeError):
             record = files.read(self._folder / f"{update}.json")
             return Evaluated(dict(record["row"]), float(record["score"]), str(record["text"]), {}, 0)
@@ -148,7 +148,7 @@ class Evaluator:
 
 
 def environment(config: Config) -> dict[str, str]:
-    """What puts the process on one device of its own: an accelerator that the training leaves, else the CPU."""
+    """Returns variables that give the process its own device: an accelerator that the training leaves, else the CPU."""
     count = "--xla_force_host_platform_device_count"
     flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(count)]
     more = {"XLA_FLAGS": " ".join([*flags, f"{count}=1"])}

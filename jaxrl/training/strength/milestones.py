@@ -26,7 +26,7 @@ class EvaluationPoint(NamedTuple):
 
 @dataclasses.dataclass
 class EvaluationRecord:
-    """What a training remembers of its evaluations; in the record of each checkpoint."""
+    """Record of a training's evaluations; part of each checkpoint's record."""
 
     best_score: float | None = None
     best_update: int | None = None
@@ -86,7 +86,7 @@ def by_opponent(row: Mapping[str, float], name: str) -> dict[str, float]:
 
 
 def _gains(first: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
-    """What has been gained since the first evaluation, by time and by steps."""
+    """Returns the gains since the first evaluation, by time and by steps."""
     steps, seconds = now["steps"] - first["steps"], now["seconds"] - first["seconds"]
     if steps <= 0 or seconds <= 0:
         return {}

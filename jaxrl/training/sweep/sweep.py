@@ -158,7 +158,7 @@ def distribution(optuna: Any, text: str) -> tuple[str, Any]:
 
 
 def progress(metrics: Mapping[str, float], best_by: str) -> float | None:
-    """What `evaluate.best_by` makes of the evaluation in a line of metrics; None for a line without one."""
+    """Returns the score by `evaluate.best_by` of the evaluation in a line of metrics; None for a line without one."""
     returns = [tag for tag in metrics if tag.startswith("eval/") and tag.endswith("/return")]
     found = [metrics[tag] for tag in (returns if best_by == "return" else [f"eval/{best_by}"]) if tag in metrics]
     return float(np.mean(found)) if found else None
@@ -206,7 +206,7 @@ def _next_trial(
 
 
 def _taken_over(optuna: Any, study: Any, folder: Path, held: contextlib.ExitStack) -> Any:
-    """Returns a trial that runs according to the storage but whose process is gone, or None."""
+    """Takes over a trial that the storage calls running but whose process is gone, or None."""
     for each in study.trials:
         if each.state == optuna.trial.TrialState.RUNNING:
             with contextlib.suppress(BlockingIOError):

@@ -146,8 +146,8 @@ def _signs(layout: Layout, squad: Squad) -> str:
 
 
 def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
-    """Where the side that is asked may click: the places where its unit would end without anything in its way, the unit
-    itself to stay, and the units that actions name, on the board and beside it.
+    """Returns the click areas of the side that is asked: the places where its unit would end with nothing in its way,
+    the unit itself to stay, and the units that actions name, on the board and beside it.
 
     Returns:
       (x, y, width, height, legal actions) of each rectangle.

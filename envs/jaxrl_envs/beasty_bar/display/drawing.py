@@ -42,7 +42,7 @@ def draw(table: BeastyBarPosition) -> str:
 
 
 def card_sprites() -> str:
-    """Every card as `card-CODE`, and both backs as `back-SEAT`."""
+    """Returns the sprites of all cards, `card-CODE`, and of both backs, `back-SEAT`."""
     shapes = {f"card-{code}": draw_card(code, 0, 0) for code in range(2 * c.SPECIES)}
     shapes |= {f"back-{seat}": _back(seat, 0, 0, 1.0) for seat in range(2)}
     return svg.sprites(shapes, -54, -74, 108, 150)

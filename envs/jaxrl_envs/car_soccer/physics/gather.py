@@ -50,7 +50,7 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
 
 
 def _lanes_of_rank(rank: jax.Array, wanted: jax.Array) -> jax.Array:
-    """Returns the first lanes whose rank is as wanted, by bisection; the last lane if no rank matches."""
+    """Finds the first lane of each wanted rank by bisection; the last lane if no rank matches."""
     number = rank.shape[0]
     index = jnp.zeros(wanted.shape, jnp.int32)  # number of lanes with a smaller rank
     for bit in reversed(range(number.bit_length())):

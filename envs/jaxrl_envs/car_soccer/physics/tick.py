@@ -146,7 +146,7 @@ def drive(
 
 @struct.dataclass
 class Scene:
-    """What the contacts of a tick depend on: cars, whether they are there, all as bodies, where they touch."""
+    """Inputs of the contact phase: cars, presence mask, rigid bodies, contact points."""
 
     cars: Cars
     present: jax.Array
@@ -158,7 +158,7 @@ class Scene:
 
 
 def collide(settings: PhysicsSettings, scene: Scene) -> tuple[Bumps, tuple[Motion, Motion], tuple[Motion, Motion]]:
-    """What contacts do: bumps, and as of `solve` the changes and pushes of ball [B] and cars [P, B].
+    """Resolves contacts: returns bumps and, as `solve` does, the changes and pushes of ball [B] and cars [P, B].
 
     Few arenas have two bodies that touch each other: only these are solved whole. Elsewhere the ball and each car that
     touches the arena are solved alone, with the same rows.

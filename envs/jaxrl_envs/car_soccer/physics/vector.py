@@ -33,7 +33,7 @@ class Vec:
         return Vec(-self.x, -self.y, -self.z)
 
     def __mul__(self, factor: Any) -> Vec:
-        """Every component times a scalar; two vectors component by component is `scaled`."""
+        """Multiplies every component by a scalar; `scaled` multiplies two vectors component by component."""
         return Vec(self.x * factor, self.y * factor, self.z * factor)
 
     __rmul__ = __mul__

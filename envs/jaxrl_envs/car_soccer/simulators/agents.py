@@ -41,7 +41,7 @@ class RLGymAgent(OutsideAgent):
     action_parser: Any = None
 
     def __init__(self, env: CarSoccer):
-        """Returns an agent; RocketSim and RLGym must be installed."""
+        """Sets up an agent; RocketSim and RLGym must be installed."""
         super().__init__(env)
         self.names, self._pitch = agent_names(env), Pitch(started(env.meshes), env.settings)
         install = "--no-deps rlgym-rocket-league==2.0.1 rlgym==2.0.1 rlgym-api"

@@ -34,7 +34,7 @@ class RLGym:
     """
 
     def __init__(self, env: CarSoccer | None = None, seed: int = 0):
-        """Returns one arena; `env` is one against one by default, and `seed` decides how episodes begin."""
+        """Sets up one arena; `env` is one against one by default, and `seed` decides how episodes begin."""
         self.env = env or CarSoccer()
         self.agents = agent_names(self.env)
         self._key, self._episodes = prng.fast_key(seed), 0

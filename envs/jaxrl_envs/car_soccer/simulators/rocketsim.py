@@ -186,7 +186,7 @@ class Pitch:
     """One arena of RocketSim with its cars."""
 
     def __init__(self, module: ModuleType, settings: PhysicsSettings):
-        """Returns an arena in any state; `module` is RocketSim."""
+        """Makes an arena in any state; `module` is RocketSim."""
         self._module, self._settings = module, settings
         self._arena = new_arena(module)
         self._arena.set_ball_touch_callback(self._touched)

@@ -107,7 +107,7 @@ def unknown_cards(deck: Deck, scripts: Scripts) -> list[str]:
 
 
 def check_decks(paths: Iterable[Path], scripts: Scripts | None, version: str = "") -> None:
-    """Whether decks can be played, with all that is wrong with them in one sentence.
+    """Rejects decks that cannot be played, with all that is wrong with them in one sentence.
 
     Args:
       paths: of the decks.

@@ -44,7 +44,7 @@ class Scripts:
         return data.decode(errors="replace").replace("\r", "")
 
     def knows(self, name: str) -> bool:
-        """Whether there is a card, or a face of one, of that name; upper and lower case and accents do not count."""
+        """Returns whether a card, or a face of one, has that name; upper and lower case and accents do not count."""
         key, wanted = _plain(name), _folded(name)
         for number in range(bisect.bisect_left(self.files, (key, "")), len(self.files)):
             stem, place = self.files[number]

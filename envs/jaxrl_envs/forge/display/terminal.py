@@ -210,7 +210,7 @@ def _combat(state: Json, names: dict[int, str]) -> list[str]:
 
 
 def _question(view: ForgePosition, seat: int | None) -> list[str]:
-    """Returns the seat that is asked, and for the seat itself the question."""
+    """Returns lines that name the seat asked; for the seat itself the question."""
     if view.question is None or view.question.answered:
         return []
     decision = view.decisions[view.asked]

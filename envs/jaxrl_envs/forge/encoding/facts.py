@@ -97,7 +97,7 @@ class Names:
         return kind
 
     def told(self, name: str) -> None:
-        """There are facts about a name now."""
+        """Drops the cached kind of a name about which there are facts now."""
         self._kinds.pop(name, None)
 
     def _new(self, name: str) -> NameKind | None:

@@ -84,7 +84,7 @@ class DaemonLeases:
         return lease
 
     def give_back(self, live: LiveGame) -> None:
-        """Returns a game's lease to the fleet, at the game's end or in the middle."""
+        """Gives back a game's lease, at the game's end or in the middle."""
         lease = self._take(live)
         if lease is not None:
             self.fleet.release(lease, finished=live.told)

@@ -31,7 +31,7 @@ class LostGame(UserError):
 
 
 def lost(fault: GameFault, seed: int, turn: int) -> LostGame:
-    """Why a game cannot be played on, in a sentence."""
+    """Returns the error that says in a sentence why a game cannot be played on."""
     if fault.kind == REFUSED:
         return LostGame(f"Forge's daemon does not begin the game ({str(fault).removeprefix('ERROR:').strip()})")
     if fault.kind == DIFFERENT:

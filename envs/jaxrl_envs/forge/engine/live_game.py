@@ -185,7 +185,7 @@ class LiveGame:
             raise GameFault(error.kind, str(error)) from error
 
     def _check(self, goal: GameState) -> None:
-        """Whether a game that is played again is the one that it was."""
+        """Raises GameFault if a game that is played again runs out of time or differs from the first one."""
         if self.over and self.how == OUT_OF_TIME and len(self.done) < len(goal.actions):
             raise GameFault(SLOW)
         if self.decision and self.checking and self.progress.seen == goal.progress.seen:

@@ -25,7 +25,7 @@ class FleetError(UserError):
 
 
 class Ended(NamedTuple):
-    """Why a daemon is not there, or not any more."""
+    """Reason why a daemon is not there, or not any more."""
 
     problem: str
     final: bool = False  # the next attempt would end in the same way
@@ -82,7 +82,7 @@ class Daemon:
         raise NotImplementedError
 
     def give_up(self) -> None:
-        """It is no use any more: `run` returns; from any thread."""
+        """Marks the daemon as dead; `run` returns. Thread-safe."""
 
     # ---- leases -----------------------------------------------------------------------------------------------------
 

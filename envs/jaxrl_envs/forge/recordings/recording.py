@@ -62,7 +62,7 @@ class Conversation(NamedTuple):
         return last[len(b"< GAME_RESULT: ") :].decode(errors="replace") if last.startswith(b"< GAME_RESULT: ") else ""
 
     def decisions(self, told: Callable[[bytes], None] | None = None) -> Iterator[tuple[bytes, str | None]]:
-        """Every decision, asked or observed, as its JSON, and what was chosen; None: refused, or it cannot be said.
+        """Yields every decision, asked or observed, as its JSON, and what was chosen; None: refused or unsayable.
 
         Args:
           told: hears every other INFO line, "INFO:" before it, before the decision that follows it.
@@ -143,7 +143,7 @@ class Writer:
     """
 
     def __init__(self, path: str | Path, xz: bool | None = None):
-        """Returns a new file; an old one of that name is replaced. `xz`: not as its name says."""
+        """Opens a new file; an old one of that name is replaced. `xz`: not as its name says."""
         self.path = Path(path)
         self.written = 0  # bytes before compression
         self._xz = self.path.name.endswith(".xz") if xz is None else xz

@@ -17,7 +17,7 @@ which controls; what a gamepad tells is multiplied by it."""
 
 
 class Handles(NamedTuple):
-    """What a person controls: C numbers, the axes in -1..1 first, then the buttons, 0 or 1."""
+    """Controls of a person: C numbers, the axes in -1..1 first, then the buttons, 0 or 1."""
 
     axes: tuple[str, ...]
     buttons: tuple[str, ...]

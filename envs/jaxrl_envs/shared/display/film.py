@@ -60,7 +60,7 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
 
 
 def _merged(clock: Clock, frames: Sequence[Sequence[str]]) -> str:
-    """Returns the parts of all frames in an order that is that of each of them, and each shown where it belongs."""
+    """Merges the parts of all frames in an order that agrees with that of each, every part shown where it belongs."""
     parts: list[tuple[str, set[int]]] = []  # what it is, in which frames
     for number, frame in enumerate(frames):
         known, merged = parts, []
@@ -78,7 +78,7 @@ def _merged(clock: Clock, frames: Sequence[Sequence[str]]) -> str:
 
 
 def _parts(node: ElementTree.Element) -> list[str]:
-    """What a drawing or a group of it is made of, from the back to the front."""
+    """Returns the parts of a drawing or of a group of it, from the back to the front."""
     parts = []
     for child in node:
         if child.tag.endswith("}g") and len(child) and set(child.attrib) <= SHARED:

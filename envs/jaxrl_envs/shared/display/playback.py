@@ -33,7 +33,7 @@ class PlaybackMoment(NamedTuple):
 
 
 class PlaybackDecisions(NamedTuple):
-    """What the players of a game were asked and did, T decisions: all that a policy needs to judge it.
+    """Decisions of a game's players, T of them: all that a policy needs to judge it.
 
     Attributes:
       game, options: which, as in the registry.

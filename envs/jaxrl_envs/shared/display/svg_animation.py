@@ -9,7 +9,7 @@ Keys = list[tuple[float, str]]  # (second, value), in order of time
 
 
 class Clock(NamedTuple):
-    """When the frames of a film begin, in seconds, and how long the whole is."""
+    """Start times of a film's frames, in seconds, and its length."""
 
     starts: tuple[float, ...]
     total: float
@@ -40,7 +40,7 @@ class Clock(NamedTuple):
         return self._element(f'animate attributeName="{attribute}" calcMode="discrete"', keys)
 
     def variants(self, values: Sequence[Hashable], draw: Callable[[int], str]) -> str:
-        """Returns a part of the picture that is drawn once for every different value, and shown while it is that one.
+        """Draws a part of the picture once for every different value, and shows it while that is the value.
 
         Args:
           values: one for each frame; None shows nothing.

@@ -74,7 +74,7 @@ def fused(function: Callable[..., Any], *, block: int = BLOCK, interpret: bool =
 
 
 def vmap_on(device: jax.Device) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """How a function of one lane runs for all lanes on a device: in one kernel on a GPU, else `jax.vmap`."""
+    """Returns the vmap for a device: all lanes of a function of one lane in one kernel on a GPU, else `jax.vmap`."""
     return fused_if_possible if device.platform == "gpu" else jax.vmap
 
 
@@ -166,7 +166,7 @@ def _loaded(memory: Any, ref: Any, lanes: jax.Array, count: int, form: jax.Shape
 
 
 def _tables(closed: jex.ClosedJaxpr) -> list[Any]:
-    """What a jaxpr and those inside it need in memory: large constants, and values of the program around the kernel."""
+    """Collects what a jaxpr and those inside it need in memory: large constants, and values from around the kernel."""
     found = {id(c): c for c in closed.consts if isinstance(c, jax.core.Tracer) or np.size(c) > TABLE}
     is_jaxpr = lambda value: isinstance(value, jex.ClosedJaxpr)  # noqa: E731
     for equation in closed.jaxpr.eqns:

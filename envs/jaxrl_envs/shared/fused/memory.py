@@ -34,7 +34,7 @@ class TritonMemory:
         return self._load.bind(ref, index, replaced=replaced)
 
     def store(self, ref: Any, index: jax.Array, value: jax.Array) -> None:
-        """Where the index is negative, nothing is stored."""
+        """Stores `value`, unless the index is negative."""
         self._store.bind(ref, index, value)
 
 

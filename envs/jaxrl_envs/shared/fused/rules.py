@@ -169,7 +169,7 @@ def _gather(trace, equation, operand, indices, *, dimension_numbers, slice_sizes
 
 
 def _fill(dtype: np.dtype) -> np.generic:
-    """What `lax.gather` gives beyond the bounds."""
+    """Returns the value that `lax.gather` gives beyond the bounds."""
     if np.issubdtype(dtype, np.inexact):
         return dtype.type(np.nan)
     if dtype.kind == "b":

@@ -112,7 +112,7 @@ class KernelTrace:
         return self.once(("full", element.dtype, element.tobytes()), (), full)
 
     def once(self, key: Any, operands: Sequence[Any], compute: Callable[[], Any]) -> Any:
-        """What `compute` gives, or gave before; the key has identities of operands, which stay alive for that."""
+        """Returns the result of `compute`, cached by key; the key has identities of operands, which are kept alive."""
         for known in reversed(self.known):
             if key in known:
                 return known[key][0]
@@ -209,13 +209,13 @@ class KernelTrace:
 
 
 def _spread(value: Value, shape: Sequence[int]) -> list[Element]:
-    """Returns the elements of an array that is broadcast to a shape."""
+    """Broadcasts an array to a shape and returns its elements."""
     items = items_of(value)
     return items if value.shape == tuple(shape) else [items[k] for k in np.broadcast_to(numbers_of(value), shape).flat]
 
 
 def _folded(primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What a primitive makes of known operands."""
+    """Evaluates a primitive on known operands."""
     with jax.ensure_compile_time_eval():
         found = primitive.bind(*operands, **params)
     return list(map(np.asarray, found)) if primitive.multiple_results else np.asarray(found)

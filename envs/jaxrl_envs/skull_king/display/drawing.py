@@ -184,7 +184,7 @@ def draw_card(
 
 
 def card_sprites() -> str:
-    """Every play as `card-PLAY`, and the back as `back`."""
+    """Returns the sprites of all plays, `card-PLAY`, and of the back, `back`."""
     width, height = CARD
     back = (
         f'<rect x="{-width / 2}" y="{-height / 2}" width="{width}" height="{height}" rx="8" fill="#7c1f2b" '

@@ -21,7 +21,7 @@ KINDS = (GAMES, BOT_CHOICES)
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Whether a file holds recorded games (also with recorded choices of bots), by the keys of its first record."""
+    """Returns whether a file holds recorded games (also with recorded choices of bots), by its first record's keys."""
     return {"n", "decks", "final"} <= set(first)
 
 

@@ -86,7 +86,7 @@ class WorkerPool:
     counters = {"step": (0, 0), "bots": (0, 0), "observe": (0, 0)}  # are not measured elsewhere
 
     def __init__(self, game: HostGame, workers: Sequence[Worker], share: int, groups: int, *, threads: int, tries: int):
-        """Returns a pool; no worker is asked yet.
+        """Sets up a pool; no worker is asked yet.
 
         Args:
           game: for its sizes; nothing is played here.

@@ -37,7 +37,7 @@ class Bumps:
     demolished: jax.Array
 
     def marked(self, cars: Cars) -> Cars:
-        """Returns the cars as they are now."""
+        """Returns the cars with demolitions and cooldowns after these bumps."""
         return cars.replace(
             is_demoed=self.is_demoed,
             respawn_time=self.respawn_time,
@@ -125,7 +125,7 @@ def _front(forward: jax.Array, live: jax.Array) -> jax.Array:
 
 
 def _push(cars: Cars, way: Vec, other: int, towards: jax.Array) -> Vec:
-    """Returns the velocity that a bump with a speed towards it gives the other car, by one that drives along `way`."""
+    """Returns the velocity that a bump at speed `towards` gives car `other`, by one that drives along `way`."""
     on_ground, up = cars.on_ground[other], cars.axes.up.at(other)
     along = jnp.where(on_ground, GROUND(towards), AIR(towards))
     level = Vec(jnp.zeros_like(towards), jnp.zeros_like(towards), jnp.ones_like(towards))

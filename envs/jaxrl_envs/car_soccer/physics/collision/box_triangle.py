@@ -28,8 +28,8 @@ def box_centre(position: Vec, axes: Axes, body: Hitbox) -> Vec:
 
 
 def may_touch(triangle: Triangles, position: Vec, axes: Axes, body: Hitbox) -> jax.Array:
-    """Whether a triangle and a box come as near as the reference looks at them: their bounds in the world overlap, and
-    neither the triangle's plane nor a face of the box has all of the other body beyond reach.
+    """Returns whether a triangle and a box are as near as the reference requires: their bounds in the world overlap,
+    and neither the triangle's plane nor a face of the box has all of the other body beyond reach.
     """
     centre = box_centre(position, axes, body)
     near = jnp.ones(position.x.shape, bool)

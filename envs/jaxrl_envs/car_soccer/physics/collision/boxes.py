@@ -275,7 +275,7 @@ class _Side(NamedTuple):
         return self._replace(x=self.y, y=self.x, end_x=self.end_y, end_y=self.end_x)
 
     def turned(self, mask: jax.Array) -> _Side:
-        """Returns the other way round where the mask is true."""
+        """Exchanges both ends where the mask is true."""
         x, end_x = jnp.where(mask, self.end_x, self.x), jnp.where(mask, self.x, self.end_x)
         y, end_y = jnp.where(mask, self.end_y, self.y), jnp.where(mask, self.y, self.end_y)
         return self._replace(x=x, y=y, end_x=end_x, end_y=end_y)
@@ -375,7 +375,7 @@ def _pick(face: _Face, sides: list[_Side]) -> list[tuple[jax.Array, ...]]:
 
 
 def _only(masks, rows) -> jax.Array:
-    """Returns the row whose mask is true; 0 if none is."""
+    """Returns the row whose mask is true; 0 without one."""
     total = jnp.zeros_like(rows[0])
     for mask, row in zip(masks, rows, strict=True):
         total = jnp.where(mask, row, total)

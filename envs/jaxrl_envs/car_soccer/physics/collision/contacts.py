@@ -75,7 +75,7 @@ def pairs(count: int) -> tuple[list[int], list[int]]:
 
 
 def picked(tree, indices: list[int]):
-    """Those rows of [P, B]."""
+    """Selects rows of [P, B]."""
     return jax.tree.map(lambda leaf: jnp.stack([leaf[index] for index in indices]), tree)
 
 

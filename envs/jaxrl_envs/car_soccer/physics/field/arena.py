@@ -308,7 +308,7 @@ def _is_convex(triangle: Triangles, centre: Vec) -> jax.Array:
 
 
 def _is_lost(triangle: Triangles, position: Vec, axes: Axes, body: Hitbox) -> tuple[jax.Array, _Contact]:
-    """Whether the deepest corner is so far behind a facet that it has to be brought back, and the contact for that."""
+    """Returns whether the deepest corner is too far behind a facet to be left there, and the contact for that."""
     corner = _lowest_corner(axes, body, triangle.normal)
     gap = (position + axes.to_world(corner) - triangle.corners[0]).dot(triangle.normal)
     is_lost = (gap <= DEEPEST) & (gap > LOST) & _is_convex(triangle, box_triangle.box_centre(position, axes, body))
