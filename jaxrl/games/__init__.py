@@ -9,7 +9,6 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.players.spec import check_bots
-from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
@@ -102,6 +101,8 @@ def _check_stages(stages: Stages) -> None:
 
 def _check_form(id: str, env: Env) -> None:
     """Raises UserError for a user's game that breaks the contract; traces it, computes nothing."""
+    from jaxrl_envs import conformance  # here, because the commands of this room import no jax
+
     for sentence in conformance.check(env, only=("attributes", conformance.FORM)).failures.values():
         raise UserError(f"{id}: {sentence} (`jaxrl check {id}` says more)")
 
