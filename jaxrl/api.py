@@ -62,7 +62,7 @@ def train(
     Args:
       config: a tree of keys (`jaxrl config` explains them), a YAML file or the name of a preset.
       overrides: "a.b=value" each.
-      name: of the run, in `run.directory`; without one that of the configuration, else of the game.
+      name: name of the run in `run.directory`; without one that of the configuration, else of the game.
       callbacks: objects that are told how it goes, besides those that the configuration names.
       allow: modules that a configuration from a file may name: importing them runs them.
 
@@ -94,9 +94,9 @@ def load(
     """Loads a run, a policy file or a zoo policy ("zoo:NAME"), with its players, game and configuration.
 
     Args:
-      name: of the run, its folder, the file, or "zoo:NAME".
-      overrides: of its configuration, "a.b=value" each.
-      checkpoint: of a run: "newest", "best", or a number of updates.
+      name: name of the run, its folder, the file, or "zoo:NAME".
+      overrides: overrides of its configuration, "a.b=value" each.
+      checkpoint: checkpoint of a run: "newest", "best", or a number of updates.
       sampled: sample actions even if the configuration says greedy.
       allow: modules that its configuration may name: importing them runs them.
 
@@ -120,10 +120,10 @@ def evaluate(
     """Evaluates a player against each opponent on duplicate deals, like `jaxrl evaluate`; writes nothing.
 
     Args:
-      name, overrides, checkpoint, sampled, allow: as for `load`.
+      name, overrides, checkpoint, sampled, allow: arguments as for `load`.
       opponents: names of bots, "searcher-N", "zoo:NAME" or policy files; those of its configuration without any.
       deals: each is played once from every side; those of its configuration if none are given.
-      seed: of the deals.
+      seed: seed of the deals.
 
     Returns:
       A row for each seed of the run and opponent: `Row.samples` has the outcomes with their intervals.
@@ -148,9 +148,9 @@ def tournament(
     Args:
       names: "bots", "bot:NAME", runs ("RUN", "RUN@UPDATE", "RUN@best", "RUN@all"), "zoo:NAME", policy files, or keys of
         the game ("env.id=skull_king", where only bots play).
-      deals: of each pair, played from all sides.
-      seed: of the deals.
-      sampled, allow: as for `load`.
+      deals: deals of each pair, played from all sides.
+      seed: seed of the deals.
+      sampled, allow: arguments as for `load`.
 
     Returns:
       The results: `matrix_table`, `ratings(anchor)` and what else `RoundRobin` has.

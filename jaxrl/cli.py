@@ -72,7 +72,7 @@ class Command(Protocol):
     """A module that is a command of `jaxrl`, in the room of what it does; importing it starts no jax.
 
     Attributes:
-      HELP: what it does, in a line.
+      HELP: description in a line.
       DEVICES: ONE (by default), CORES, OWN or NONE.
       GAME: the argument that names its game, where no configuration does.
       STARTS: other commands that it starts: words from one of them on are theirs.

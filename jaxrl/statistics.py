@@ -65,7 +65,7 @@ def wilson(wins: int, games: int, design: Design = INDEPENDENT) -> tuple[float, 
 
     Args:
       wins, games: counted.
-      design: of games that depend on each other.
+      design: dependence between the games.
     """
     if not games or design.degrees < 1:
         return 0.0, 1.0

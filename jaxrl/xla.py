@@ -79,7 +79,7 @@ def set_devices(devices: int, deterministic: bool = False) -> None:
 
     Args:
       devices: virtual CPU devices to make, so that several cores share the work of one program; nothing on a GPU.
-      deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
+      deterministic: whether an accelerator uses only algorithms that give the same bits every time (slower).
     """
     if on_cpu():
         add_flag("xla_force_host_platform_device_count", str(max(devices, 1)))

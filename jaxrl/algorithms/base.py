@@ -143,7 +143,7 @@ class Algorithm(abc.ABC):
     Attributes:
       network: the policy and value network, or Q network.
       sequence: steps of a chunk; rollouts hold the recurrent states of all seats at the start of each chunk.
-      discount: of the network's values, per own decision of a seat.
+      discount: discount of the network's values, per own decision of a seat.
       networks: number of networks that make up `network`; supervised training works with one only.
       by_value: the network's "logits" are action values, so players act greedily and never sample.
       headline: metrics shown in the progress line, label -> tag.
@@ -211,7 +211,7 @@ class Algorithm(abc.ABC):
         """Chooses an action for one seat; pure, to be vmapped. Frozen opponents use it too, with their own `params`.
 
         Args:
-          policy: from `policy`.
+          policy: result of `policy`.
           asked: one question, without leading axes.
           memory: recurrent state of the seat.
           key: typed key of this decision.
@@ -237,7 +237,7 @@ class Algorithm(abc.ABC):
         """Returns the trained policy as a player in matches.
 
         Args:
-          name, params: see `Player`.
+          name, params: attributes as of `Player`.
           greedy: take the best action instead of sampling; always so with `by_value`.
         """
         player = network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
@@ -287,7 +287,7 @@ def with_normaliser(network: Network, params: Any, steps: Transition, total: Cal
     """Updates the normaliser statistics in `params`, if the network has any, with the learner's decisions.
 
     Args:
-      network, params: after learning from the rollout.
+      network, params: network and parameters after learning from the rollout.
       steps: [T, B, ...], of the rollout.
       total: sums over all devices: `across_devices`, or the identity outside the mesh.
     """

@@ -73,7 +73,7 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
     """Computes the advantages of all decisions (GAE).
 
     Args:
-      trajectory: see `Trajectory`.
+      trajectory: rewards and values, see `Trajectory`.
       gamma: f32[], discount per own decision.
       gae_lambda: f32[].
 
@@ -104,7 +104,7 @@ def vtrace(
     """Computes off-policy advantages and value targets of all decisions (V-trace).
 
     Args:
-      trajectory: with value estimates of the learning policy.
+      trajectory: trajectory with value estimates of the learning policy.
       ratio: f32[T, B, P], importance ratios, learning over behaviour policy; not read where the seat does not act.
       rho_clip: f32[], truncation of the importance weights; trace coefficients are truncated at 1.
       gamma: f32[], discount per own decision.

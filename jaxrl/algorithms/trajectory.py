@@ -42,7 +42,7 @@ def gae_estimates(
       network: the policy network that played.
       rollout: [T, B, ...].
       gamma, gae_lambda: f32[].
-      values: of a separate critic; None: the network's own.
+      values: values of a separate critic; None: the network's own.
     """
     steps = rollout.steps
     values = values_of(network, rollout) if values is None else values
@@ -64,10 +64,10 @@ def vtrace_estimates(
     """Estimates by `vtrace`, for an off-policy rollout, played with older parameters.
 
     Args:
-      network, params: of the learning policy.
+      network, params: network and parameters of the learning policy.
       rollout: [T, B, ...].
       temperature: f32[], sampling temperature.
-      rho_clip, gamma, gae_lambda: see `vtrace`.
+      rho_clip, gamma, gae_lambda: coefficients as of `vtrace`.
     """
     steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
     log_prob, values = reevaluate(network, params, rollout, temperature)

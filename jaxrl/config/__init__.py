@@ -159,9 +159,9 @@ def changed(config: Config, changes: dict[str, Any], label: str = "configuration
     """Returns the checked configuration with other values of some keys; nothing else follows from them.
 
     Args:
-      config: that is changed.
+      config: configuration to change.
       changes: a tree of keys; mappings such as `env.options` are merged.
-      label: as for `from_dict`.
+      label: label as for `from_dict`.
 
     Raises:
       UserError: naming the first key that is wrong.
@@ -204,10 +204,10 @@ def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), al
     """The configuration of a trained policy for those who use it; callbacks, which only a training runs, are left out.
 
     Args:
-      tree: with which it was trained, from a file.
-      source: that file, for messages.
+      tree: tree with which it was trained, from a file.
+      source: file of the tree, for messages.
       overrides: ``"a.b=value"`` strings, for all but the game, the network, the algorithm and the number of seeds.
-      allow: what the file may name, as for `load`.
+      allow: modules and paths that the file may name, as for `load`.
 
     Raises:
       UserError: a value is wrong, what is fixed would change, or the file names code that is not allowed.

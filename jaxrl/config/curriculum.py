@@ -57,9 +57,9 @@ class Stage(NamedTuple):
     """A part of a training.
 
     Attributes:
-      name: what it is called, empty for all of a training without a curriculum.
-      config: of a training that is nothing but this stage.
-      until: when it is over; None for the last one.
+      name: name, empty for all of a training without a curriculum.
+      config: configuration of a training that is nothing but this stage.
+      until: condition of its end; None for the last one.
     """
 
     name: str
@@ -74,7 +74,7 @@ def resolve(config: Config, changed: Callable[[Config, dict[str, Any]], Config])
     """Returns the stages of a configuration, in order; one without end where there is no curriculum.
 
     Args:
-      config: of the whole training.
+      config: configuration of the whole training.
       changed: makes a checked configuration with other values of some keys.
 
     Raises:

@@ -109,7 +109,7 @@ def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str 
     Args:
       tree: the whole configuration.
       over: (origin, the same part of a layer), the last one counts.
-      indent: of these lines.
+      indent: indent of these lines.
     """
     lines = []
     for key, value in tree.items():

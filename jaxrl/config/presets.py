@@ -60,7 +60,7 @@ class Layer(NamedTuple):
     """One file of a configuration, without what does not fit its game.
 
     Attributes:
-      path: of the file.
+      path: path of the file.
       tree: its keys.
       left_out: a sentence that names the keys left out because they are of another game; empty if none were.
     """

@@ -36,7 +36,7 @@ def check(config: Any, source: str, overrides: Sequence[str] = (), allow: Collec
     Args:
       config: the configuration, with the overrides.
       source: the file, for the message.
-      overrides: of the command line; what they name is permitted.
+      overrides: assignments on the command line; what they name is permitted.
       allow: permitted modules, packages (with their modules) and paths.
 
     Raises:

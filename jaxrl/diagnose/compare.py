@@ -105,10 +105,10 @@ def compare(
     Args:
       before_run: the run A, by name or path.
       after_run: the run B.
-      min_gain: per cent of throughput that B must gain.
+      min_gain: throughput that B must gain, in per cent.
       max_drop: points of win rate that B may lose.
-      json_file: to write the comparison to.
-      allow: what the configurations may name, see `jaxrl.config.trust`.
+      json_file: file for the comparison.
+      allow: modules and paths that the configurations may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: the runs cannot be read or compared.

@@ -34,7 +34,7 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     """Measures a configuration and returns the whole report, JSON-ready.
 
     Args:
-      config: what would be trained.
+      config: configuration to diagnose.
       seconds: least duration of each measurement.
     """
     enable_compilation_cache(config.run.cache_dir)

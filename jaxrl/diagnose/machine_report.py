@@ -54,11 +54,11 @@ def compile_for_card(config: Config, card_name: str, programs: Sequence[str], bu
     """Compiles programs for a GPU that is absent and prints reports.
 
     Args:
-      config: of the training.
-      card_name: of the GPU, see `find_card`.
-      programs: what to compile.
+      config: configuration of the training.
+      card_name: name of the GPU, see `find_card`.
+      programs: programs to compile.
       budget: a file with limits of kernels and waits.
-      name: of the configuration in that file.
+      name: name of the configuration in that file.
 
     Returns:
       Whether the training keeps to its budget.
@@ -83,10 +83,10 @@ def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: st
     CPU's and measures rates by the number of parallel games.
 
     Args:
-      config: of the training.
-      seconds: how long each measurement takes.
+      config: configuration of the training.
+      seconds: duration of each measurement.
       into: the document that the rates are put into.
-      name: of the configuration in that document.
+      name: name of the configuration in that document.
     """
     from jaxrl.diagnose.device_parity import agreements  # here, because it imports every part that compiles
     from jaxrl.diagnose.gpu.programs import lowered

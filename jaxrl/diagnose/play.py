@@ -62,7 +62,7 @@ def contestant(
       view: one of `VIEWS`.
       steps: T; shortened where the buffer of the view would not fit in `BUFFER_BYTES`.
       devices: local devices that share the games.
-      name: in the report.
+      name: name in the report.
       player: the bot of the game that holds all seats.
     """
     steps = min(steps, max(1, BUFFER_BYTES // max(1, batch * view_bytes(env, view))))
@@ -141,7 +141,7 @@ def play_steps(
       key: the randomness of all steps and lanes.
       steps: T.
       view: one of `VIEWS`.
-      over_lanes: how a function of one lane runs for all of them.
+      over_lanes: transformation by which a function of one lane runs for all of them.
 
     Returns:
       (states [B] without observation and mask, f32[B] reward of seat 0 per lane, the buffer [T, B, ...] of the view).

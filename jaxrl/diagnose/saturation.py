@@ -33,7 +33,7 @@ def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterato
     """Yields rates of a compiled game on one device until more games gain nothing or do not fit its memory.
 
     Args:
-      config: what is trained; its number of games is not used.
+      config: configuration that is trained; its number of games is not used.
       env: its game.
       seconds: least duration of each measurement.
       most: largest number of parallel games.

@@ -68,7 +68,7 @@ def race_runners(
 
     Args:
       contestants: blocks that do not disturb each other's state.
-      runners: how to run each of them, here or in another process.
+      runners: functions that run each of them, here or in another process.
       rounds: timed rounds; every contestant runs once in each.
       seconds: least duration of one contestant's turn, reached by repeating its block.
 

@@ -42,7 +42,7 @@ def comparable(config: Config, *, profile: bool = False) -> Config:
     """Returns `config` for timing: one seed, and no early stop, because skipped passes would look like speed.
 
     Args:
-      config: what would be trained.
+      config: configuration to make comparable.
       profile: whether threads count where the time goes, which costs a little time.
     """
     return dataclasses.replace(
@@ -57,7 +57,7 @@ class Training:
     """A training that advances with each call of `block`; `close` ends its threads.
 
     Attributes:
-      config: what is trained, `comparable`.
+      config: configuration that is trained, `comparable`.
       program: the program of the configuration's algorithm and loop.
     """
 

@@ -47,7 +47,7 @@ def elo_update(
     One game against one opponent, without a limit C, is the usual Elo update.
 
     Args:
-      rating: of the player before the games.
+      rating: the player's rating before the games.
       others: f[E], of the opponents.
       games: f[E], against each.
       score: f[E], of the player in them: 1 for a win, 0.5 for a draw, 0 for a loss.
@@ -70,7 +70,7 @@ class Ratings:
     """A Bradley-Terry fit.
 
     Attributes:
-      names: of the players.
+      names: names of the players.
       rating: f64[M], on the Elo scale; those of the anchors are given numbers.
       covariance: f64[M, M], of the estimated ratings; zero in the rows and columns of the anchors.
       anchors: numbers of the players whose ratings are fixed.
@@ -119,7 +119,7 @@ def bradley_terry(scores: np.ndarray, names: Sequence[str], known: Mapping[str, 
     Args:
       scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is
         ignored. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
-      names: of the M players.
+      names: names of the M players.
       known: ratings of the anchors, which are taken as exact; by default the first player is rated 0.
 
     Raises:

@@ -105,8 +105,8 @@ def add_snapshot(
     """Puts parameters into the next slot; the member that was there leaves the pool. With several seeds vmap it.
 
     Args:
-      pool: with K >= 1 slots.
-      params: of a network like the learner's.
+      pool: pool with K >= 1 slots.
+      params: parameters of a network like the learner's.
       born: i32[], the update after which they were taken.
       role: i8[], `PAST` or `EXPLOITER`.
       lead: f32[], rating points that it begins with above the learner.

@@ -32,7 +32,7 @@ class Seats:
     """Base of every way to fill the seats; it holds the scripted bots.
 
     Attributes:
-      sides: of the P seats, see `Env.sides`.
+      sides: sides of the P seats, see `Env.sides`.
       bots: controller i is bot ``bots[i - 1]``.
       switch: `Env.bot_switch` of them, None without bots.
     """

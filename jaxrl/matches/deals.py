@@ -69,8 +69,8 @@ class DuplicateDeals:
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
           plain: whether to compile with `xla.plain_options`, see `Player`.
-          surprise: see `play_match`.
-          devices: that it runs on, if not on all.
+          surprise: flag as of `play_match`.
+          devices: devices that play, if not all.
 
         Attributes:
           compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
@@ -94,7 +94,7 @@ class DuplicateDeals:
         """Returns the games with leading axes [D, rotation], on the host.
 
         Args:
-          arguments: for `seated`, the same on every device.
+          arguments: arguments for `seated`, the same on every device.
           base: key[], from which all deals are made.
 
         Raises:

@@ -64,11 +64,11 @@ class Matchup:
           opponents: one of them fills all other seats; ignored in a game of one side.
           deals: D, each played n times.
           seed: the evaluation seed.
-          stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
+          stream: set of deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
           lanes: games side by side on one device.
           max_steps: steps after which a game is given up.
-          surprise: also measure the surprise of the candidate in every game, see `jaxrl.matches.match`.
-          devices: that games run on, if not on all.
+          surprise: whether to measure the candidate's surprise in every game, see `jaxrl.matches.match`.
+          devices: devices that play, if not all.
         """
         self.env, self.candidate = env, candidate
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
@@ -190,10 +190,10 @@ def evaluation_record(
 
     Args:
       run: the checkpoint measured.
-      rows: against the configured opponents, over which means and minima are taken.
-      direct: against another candidate.
+      rows: results against the configured opponents, over which means and minima are taken.
+      direct: results against another candidate.
       policy: greedy, sampled or search.
-      seed: of the deals.
+      seed: seed of the deals.
     """
     totals = {name: overall(group) for name, group in by_candidate(rows).items()}
     return {

@@ -38,9 +38,9 @@ def evaluate(
     Args:
       name, lookup: the player, see `find_player`.
       opponents, against: names of opponents, by default those of the configuration; and of a rival on the same deals.
-      deals, seed: per opponent, by default those of the configuration; and of the deals.
+      deals, seed: deals per opponent and their seed, by default those of the configuration.
       simulator: another program that plays the same deals too.
-      search: with which the player looks ahead.
+      search: search by which the player looks ahead.
 
     Raises:
       UserError: a player is unknown, or cannot be evaluated so.
@@ -95,9 +95,9 @@ def _tables(env: Env, rows: list[Row], paired: list[Row], direct: list[Row], the
 
     Args:
       env: the game.
-      rows: of the candidate.
-      paired: of its rival, on the same deals.
-      direct: of the two against each other.
+      rows: the candidate's results.
+      paired: its rival's results on the same deals.
+      direct: results of the two against each other.
       there: `rows` and `direct` as played by another simulator; empty without one.
       simulator: its name.
     """

@@ -128,7 +128,7 @@ def make_searcher(
     Args:
       env: the game.
       config: names the network.
-      opponents: of the other seats; bots, or one trained run.
+      opponents: players of the other seats; bots, or one trained run.
       request: the search that is wanted.
       bot: the candidate, if it is a bot.
 

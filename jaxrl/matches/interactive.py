@@ -47,8 +47,8 @@ class Programs:
         """Returns the compiled function.
 
         Args:
-          function: of arrays.
-          plain: without the game's XLA options, with which XLA cannot compile every search.
+          function: function of arrays.
+          plain: whether to leave out the game's XLA options, with which XLA cannot compile every search.
         """
         with self._lock:
             if (function, plain) not in self._known:
@@ -95,8 +95,8 @@ class InteractiveGame:
 
         Args:
           env: the game.
-          players: of the seats; None is the caller.
-          programs: of this game, if other games share them.
+          players: players of the seats; None is the caller.
+          programs: programs of this game, if other games share them.
         """
         self._env, self._players = env, list(players)
         self._programs = programs or Programs(env)

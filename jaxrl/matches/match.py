@@ -52,7 +52,7 @@ class SeatedPlayer:
       params: its parameters here; they may be traced.
       holds: bool[H], the holders that it plays for. A NumPy array is known when the program is made; a traced one may
         be all False, and then the player costs nothing.
-      number: of its stream of random numbers.
+      number: number of its stream of random numbers.
       slots: the most seats that it holds in a game.
       by_holder: whether its parameters have a leading axis [H], one row for each holder; such a player has no memory.
     """
@@ -223,7 +223,7 @@ def play_match(
       holders: i32[N, P], the holder of each seat.
       keys: key[N] each.
       max_steps: steps after which a game is given up.
-      surprise: also measure the surprise of the first player, if it has a `value`.
+      surprise: whether to measure the surprise of the first player, if it has a `value`.
     """
     chex.assert_shape(holders, (None, env.num_players))
     surprise = surprise and seated[0].player.value is not None

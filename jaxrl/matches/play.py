@@ -278,11 +278,11 @@ def play(name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str] | Non
     """Plays a game at the terminal.
 
     Args:
-      name: of the player at the other seats, see `find_player`.
-      lookup: how names are looked up.
-      seat: of the user.
-      opponents: who play at the other seats in its place, in turn.
-      seed: of the deal; None: a new one.
+      name: name of the player at the other seats, see `find_player`.
+      lookup: settings for the lookup of names.
+      seat: the user's seat.
+      opponents: players at the other seats in its place, in turn.
+      seed: seed of the deal; None: a new one.
 
     Raises:
       UserError: a player is unknown, or the game cannot be played so.

@@ -66,7 +66,7 @@ class RemoteDeals:
         Args:
           players: the candidate, and the opponent on all other seats, both without `observe`; bots play in the engine.
           base: key[], from which all deals are made.
-          title: of the line about the progress.
+          title: title of the progress line.
 
         Raises:
           UserError: a player chose an illegal action, a game did not end, or the engine failed.
@@ -299,7 +299,7 @@ class GamesProgress:
         """Shows nothing in the first seconds: most evaluations are over by then.
 
         Args:
-          title: of the line.
+          title: title of the line.
           deals, env: deals, and the game, which give the number of games.
           line: the progress line; None: a new one on standard error.
         """

@@ -202,8 +202,8 @@ def fitted(head: Sequence[str], body: Sequence[Sequence[str]], labels: Sequence[
     they are more than `FEW`, a second table with a line for each of them.
 
     Args:
-      head, body: of the table.
-      labels: what the lines of the body are called in a second table; none: there is no such table.
+      head, body: parts of the table.
+      labels: names of the body's lines in a second table; empty: there is no such table.
     """
     columns = [[name, *(line[i] for line in body)] for i, name in enumerate(head)]
     kept: list[list[str]] = []

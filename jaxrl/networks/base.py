@@ -50,9 +50,9 @@ class Network(NamedTuple):
         """Evaluates one packed observation -> (new memory, masked logits f32[A], value f32[]).
 
         Args:
-          params: of this network.
+          params: parameters of this network.
           memory: recurrent state of the acting seat after its previous decision.
-          observation: as returned by `Env.observe`.
+          observation: result of `Env.observe`.
           mask: bool[A], True = legal.
           key: typed; passed by losses, and for exploration with noisy layers. Without it dropout is off and the noise
             has its mean, as in play, evaluation and export.

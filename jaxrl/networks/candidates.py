@@ -37,7 +37,7 @@ class CandidateScorer(nn.Module):
       context: width of the context; 0: twice `dim`.
       rows: whether the context also reads the entities row by row, so that their order matters.
       layer_norm: layer normalisation in dense layers (features differ in scale: life points, flags).
-      compute_dtype: of everything but the parameters and the heads.
+      compute_dtype: type of everything but the parameters and the heads.
       make_heads: creates the output heads.
     """
 

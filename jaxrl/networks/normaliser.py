@@ -96,8 +96,8 @@ def absorbed(
     a feature would be lost in rounding error, or even become negative.
 
     Args:
-      statistics: before the update.
-      encode, observations, weight: see `moments_about`.
+      statistics: statistics before the update.
+      encode, observations, weight: arguments as of `moments_about`.
       total: sums over all devices.
     """
     count, mean, variance = statistics

@@ -51,7 +51,7 @@ class Transformer(nn.Module):
       feed_forward: width of the hidden layer of each block; 0: 2 * dim.
       dropout: dropout rate of the token embeddings and of both sublayer outputs of each block (Vaswani et al. 2017,
         section 5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
-      compute_dtype: of everything but the parameters and the heads.
+      compute_dtype: type of everything but the parameters and the heads.
       make_heads: creates the output heads.
     """
 

@@ -65,7 +65,7 @@ class Player:
     """A player: pure functions and their parameters.
 
     Attributes:
-      name: for tables.
+      name: name for tables.
       act: chooses its actions. Players with the same function are one program with different parameters.
       params: its parameters, None for a bot.
       init: makes its first memory.
@@ -73,7 +73,7 @@ class Player:
       bot: its name in `Env.bots`, empty for others.
       odds: the probabilities of its actions, for people; None if it has none.
       value: its value estimate; None if it has none.
-      discount: of those values, for each decision of the seat.
+      discount: discount of those values, for each decision of the seat.
       plain: whether its games are compiled with `xla.plain_options`: XLA aborts the process on some searches otherwise.
     """
 
@@ -122,9 +122,9 @@ def network_player(network: Network, env: Env, name: str, params: PyTree, *, gre
     """Returns a network, with its own memory; see `jaxrl.algorithms.base.Algorithm.player`.
 
     Args:
-      network: with a policy, or with the values of actions.
+      network: network with a policy, or with the values of actions.
       env: its game.
-      name, params: see `Player`.
+      name, params: attributes as of `Player`.
       greedy: the most probable action instead of a sampled one.
     """
     evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0)) if env.simultaneous else network.evaluate

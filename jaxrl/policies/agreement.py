@@ -37,7 +37,7 @@ def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree,
     """Counts equal greedy choices of two policies in games in which the first one holds all seats and samples.
 
     Args:
-      config: of both, which decides their network.
+      config: configuration of both, which decides their network.
       env: the game.
       first, second: their parameters.
       games: N.

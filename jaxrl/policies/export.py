@@ -46,11 +46,11 @@ class ExportedPolicy:
     """A trained policy for inference, in one seat of one game at a time: a recurrent one keeps its state between calls.
 
     Attributes:
-      name: of the run it comes from.
+      name: name of the run it comes from.
       env: its game, for observations, masks, action names and rendering.
       config: the configuration that it was trained with.
       update: updates of training.
-      params: of its network.
+      params: parameters of its network.
     """
 
     def __init__(self, name: str, config: Config, env: Env, update: int, params: PyTree):
@@ -71,10 +71,10 @@ class ExportedPolicy:
         """Chooses one action for one seat, and updates the recurrent state.
 
         Args:
-          observation: of the seat, as `Env.observe` gives it; nested lists of numbers are accepted.
+          observation: observation of the seat, as `Env.observe` gives it; nested lists of numbers are accepted.
           mask: bool[A], the legal actions.
           greedy: the most probable action instead of a sampled one.
-          seed: of the sampling; None draws a new one.
+          seed: seed of the sampling; None draws a new one.
 
         Returns:
           The number of a legal action.
@@ -114,7 +114,7 @@ class ExportedPolicy:
         """Returns the expected return of the seat; the recurrent state is left unchanged.
 
         Args:
-          observation: of the seat.
+          observation: observation of the seat.
           mask: bool[A], the legal actions; only a Q network needs it, whose value is that of the best one.
         """
         if mask is None and self._algorithm.by_value:
@@ -149,9 +149,9 @@ def save_policy(path: str | os.PathLike[str], run: TrainedRun, seed_index: int =
     """Writes one seed of a run as a policy file, whole or not at all.
 
     Args:
-      path: of the file.
+      path: path of the file.
       run: the run.
-      seed_index: which of its seeds.
+      seed_index: number of one of its seeds.
       half: write parameters in half precision (float16), which halves the file; loading makes them float32 again.
 
     Raises:
@@ -189,9 +189,9 @@ def load_policy(
     """Reads a policy file.
 
     Args:
-      path: of the file.
+      path: path of the file.
       allow: modules that it may name, e.g. of a game of your own, see `jaxrl.config.trust`: importing one runs it.
-      overrides: of its configuration, see `jaxrl.config.trained`; e.g. where the engine of its game is.
+      overrides: changes of its configuration, see `jaxrl.config.trained`; e.g. where the engine of its game is.
 
     Raises:
       UserError: not a policy file, damaged, for another version of its game, an override of what is fixed, or it names

@@ -65,10 +65,10 @@ class Lookup:
 
     Attributes:
       config: the configuration that names the game of a bot; None: the defaults.
-      overrides: of that configuration, or of the one that a player was trained with.
-      checkpoint: of a run that names none.
+      overrides: changes of that configuration, or of the one that a player was trained with.
+      checkpoint: checkpoint of a run that names none.
       sampled: sample actions even if the configuration says greedy.
-      allow: what files may name, see `jaxrl.config.trust`.
+      allow: modules and paths that files may name, see `jaxrl.config.trust`.
     """
 
     config: str | None = None
@@ -83,7 +83,7 @@ def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None 
 
     Args:
       name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
-      lookup: how names are looked up.
+      lookup: settings for the lookup of names.
       like: players whose game it is going to play.
 
     Raises:
@@ -120,9 +120,9 @@ def find_policy(
 
     Args:
       name: a specification, see `jaxrl.players.spec`.
-      checkpoint: of a run that names none.
-      allow: what files may name, see `jaxrl.config.trust`.
-      seed_index: which seed of a run with several.
+      checkpoint: checkpoint of a run that names none.
+      allow: modules and paths that files may name, see `jaxrl.config.trust`.
+      seed_index: number of one seed of a run with several.
 
     Raises:
       UserError: there is no such policy, or the run has no such seed.
@@ -184,7 +184,7 @@ def find_players(
         play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
-      allow: what the files may name, see `jaxrl.config.trust`.
+      allow: modules and paths that the files may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: unknown players, runs of different games, the same player twice, or no player.

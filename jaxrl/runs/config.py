@@ -112,7 +112,7 @@ def device_count(config: Config, available: int, processes: int = 1) -> int:
     """Devices to use: `run.devices`, or for 0 the most of the `available` ones that change no result.
 
     Args:
-      config: of the training.
+      config: configuration of the training.
       available: devices, of all processes together.
       processes: each of which uses equally many.
 

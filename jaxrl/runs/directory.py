@@ -308,12 +308,12 @@ class TrainedRun:
     """A run read back for use: no optimizer state, no games in progress.
 
     Attributes:
-      name, config: what it is; with a curriculum the configuration of the stage that the checkpoint is in.
+      name, config: the run; with a curriculum the configuration of the stage that the checkpoint is in.
       env: the game as it is evaluated and played.
       update: the checkpoint, in updates.
       params: the parameters of each seed; their average over time where `evaluate.average` wants it and it is kept.
-      params_hash: of them; as logged in training.
-      beliefs: what each seed has learnt of hidden cards (`Algorithm.believe`); empty mappings without that.
+      params_hash: their hash; as logged in training.
+      beliefs: each seed's learned beliefs about hidden cards (`Algorithm.believe`); empty mappings without that.
       stage: the name of the stage; empty without a curriculum.
     """
 
@@ -346,7 +346,7 @@ def load_run(
       name: a run.
       checkpoint: "newest", "best", or a number of updates.
       allow: modules and paths that its configuration may name, see `jaxrl.config.trust`.
-      overrides: of its configuration, see `jaxrl.config.trained`.
+      overrides: changes of its configuration, see `jaxrl.config.trained`.
 
     Raises:
       UserError: no such run or checkpoint, every copy of it damaged, a checkpoint of another game, an override of what

@@ -165,7 +165,7 @@ def check_equal(texts: Mapping[str, str]) -> None:
     """Checks that texts are the same in all processes, by their SHA-256.
 
     Args:
-      texts: what it is, as the error message calls it -> the text.
+      texts: texts by the names that the error message calls them.
 
     Raises:
       UserError: in process 0, if another process has another text; the others raise PeerFailed.

@@ -21,8 +21,8 @@ def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collec
 
     Args:
       name: the run.
-      directory: where runs are.
-      others: what else could have been named, for the message.
+      directory: directory of runs.
+      others: other things that could have been named, for the message.
 
     Raises:
       UserError: there is no such run (the message has the nearest name), or the name has a checkpoint, which belongs

@@ -107,7 +107,7 @@ class MetricsLogger:
         """Opens the files.
 
         Args:
-          directory: of the run.
+          directory: directory of the run.
           resume: the (update, environment steps) to continue from; None for a new run.
           pending: updates whose evaluations are still to be logged.
           logs: all, jsonl or none (`run.logs`).
@@ -204,7 +204,7 @@ class Progress:
         Args:
           total_steps, done_steps: environment steps over all seeds.
           headline: metrics that tell whether it learns, label -> tag.
-          line: that shows it; one on standard error if None.
+          line: line that shows it; one on standard error if None.
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
         self._told: dict[str, float] = {}

@@ -79,10 +79,10 @@ class Exporter:
         """Starts to serve.
 
         Args:
-          port: of the server; 0: any that is free, see the attribute `port`.
+          port: port of the server; 0: any that is free, see the attribute `port`.
           host: its address.
-          counters: of the engines, see `jaxrl.training.program.Program.counters`.
-          labels: of everything that is served.
+          counters: counters of the engines, see `jaxrl.training.program.Program.counters`.
+          labels: labels of everything that is served.
           whole: whether to serve the figures of the whole training too.
 
         Raises:
@@ -226,9 +226,9 @@ def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, 
     """Returns the exporter of this process that a configuration asks for; None if it asks for none.
 
     Args:
-      config: of the training.
+      config: configuration of the training.
       run: its name.
-      counters: of the engines as they are now, see `jaxrl.training.program.Program.counters`.
+      counters: counters of the engines as they are now, see `jaxrl.training.program.Program.counters`.
 
     Raises:
       UserError: see `Exporter`.

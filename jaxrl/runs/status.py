@@ -42,26 +42,26 @@ class Status:
     """A run. Times are UTC in ISO 8601; empty or None where nothing is known.
 
     Attributes:
-      name, path, game, algorithm: of the run.
+      name, path, game, algorithm: the run.
       state: training; finished; stopped (by a signal); failed; lost (its process is gone without a word); imitated;
         no checkpoint; or `UNREADABLE`.
-      why: of a run that has failed, a sentence; and one of each file of `brief` and `glance` that cannot be told.
-      process: who trains it, or did last, see `presence.Presence`; here: whether that was on this machine.
-      update, updates: so far, and in all.
+      why: reason of a failure, a sentence; and one for each file of `brief` and `glance` that cannot be told.
+      process: trainer, now or last, see `presence.Presence`; here: whether that was on this machine.
+      update, updates: updates so far, and in all.
       steps, total_steps: environment steps, of each seed.
-      steps_per_second: of all seeds, in the window of the last figures.
-      seconds_left, estimated_end: at that rate; evaluations are not counted.
-      last_figures: when they were written.
-      seconds, cpu_seconds: of training so far.
-      gains: since the first evaluation: win_rate and return, each _per_hour and _per_million_steps.
-      milestones: that evaluations have reached (`train.milestones`): opponent, win_rate, update, steps, seconds and
+      steps_per_second: speed of all seeds, in the window of the last figures.
+      seconds_left, estimated_end: time to the end at that rate; evaluations are not counted.
+      last_figures: time of their writing.
+      seconds, cpu_seconds: durations of training so far.
+      gains: progress since the first evaluation: win_rate and return, each _per_hour and _per_million_steps.
+      milestones: marks reached in evaluations (`train.milestones`): opponent, win_rate, update, steps, seconds and
         cpu_seconds.
       evaluation: the newest: update, and win_rate or return.
       best: the best during training: update, best_by and score.
       checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
       ranks: the logs of its processes: rank, log, last_event; warnings, errors: in its last `logs.files.TAIL` bytes.
       events: the last warnings and errors: time, rank, level, message.
-      next_command: what goes on with it, where something does: nothing does without an intact checkpoint, unless
+      next_command: command that goes on with it, if there is one: none without an intact checkpoint, unless
         there never was one.
     """
 

@@ -51,7 +51,7 @@ def halving_plan(
 
     Args:
       lineup, belief, guide, settings: the search.
-      params: of the policies.
+      params: parameters of the policies.
       lanes: (states, memories, keys), each with leading axis C; the seats to move are those of the memories.
 
     Returns:

@@ -33,9 +33,9 @@ class Search:
         """Returns the search as a player with parameters `SearchParams`; its memory is its belief.
 
         Args:
-          name: for tables.
-          params: of the policies.
-          plain: see `Player`; a search that follows the game is always compiled so.
+          name: name for tables.
+          params: parameters of the policies.
+          plain: flag as of `Player`; a search that follows the game is always compiled so.
         """
         remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
         follows = remembers or self.settings.objective == "wins"
@@ -87,13 +87,13 @@ def make_search(
 
     Args:
       env: the game.
-      settings: see `SearchSettings`; without `Env.reconcile` new worlds are drawn at every move.
+      settings: options as of `SearchSettings`; without `Env.reconcile` new worlds are drawn at every move.
       own: the policy of the searching seat in simulated games.
       guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
       model: the opponent model, for all other seats; None: like the searching seat. The type of a model of several
         types is inferred from its actions.
       believe: the learned belief, if the settings ask for it.
-      discount: of the guide's values, for each decision of the seat.
+      discount: discount of the guide's values, for each decision of the seat.
 
     Raises:
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what

@@ -112,7 +112,7 @@ def choose(
       lineup: the policies.
       params: their parameters.
       state: N games.
-      memories: see `Lineup.memories`.
+      memories: memories as of `Lineup.memories`.
       seat: i32[N], the searching seats.
       keys: key[N].
     """
@@ -157,13 +157,13 @@ def play_on(
     """Takes `action` in N games and plays them on.
 
     Args:
-      lineup, params, state, memories, seat: see `choose`; the memory of the searching seat includes `state`.
+      lineup, params, state, memories, seat: arguments of `choose`; the memory of the searching seat includes `state`.
       action: i32[N], the first action.
       keys: key[N], all the randomness; games with equal keys and worlds have equal chance events.
-      turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
+      turns: further moves of the searching seat; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
       in_part: whether the game also stops where another part of it begins (`Env.part`).
-      discount: of the rewards, for each move of the searching seat before them but the first.
+      discount: discount of the rewards, for each move of the searching seat before them but the first.
     """
     bots = None if in_part or discount < 1.0 else lineup.bots(params, seat)  # engines do not discount
     if bots is not None:

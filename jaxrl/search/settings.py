@@ -42,7 +42,7 @@ class SearchSettings:
         every move from a belief network (`ppo.belief`).
       kl: the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
         divergence from the policy stays within this many nats (Jacob et al. 2022); None plays the best result.
-      sure: where the policy's likeliest action has at least this probability it is played without a search.
+      sure: probability at or above which the policy's likeliest action is played without a search.
       greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
       scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
       batch: simulated games side by side, which bounds the memory.
@@ -95,7 +95,7 @@ class SearchRequest(NamedTuple):
     """A search as a user asks for it.
 
     Attributes:
-      settings: of the search.
+      settings: settings of the search.
       model: the opponent model: self, opponent, types or bot:NAME.
       rollouts: the policy of the searching seat in simulated games: self or bot:NAME.
     """

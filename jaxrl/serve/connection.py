@@ -108,7 +108,7 @@ async def serve_connection(
 
     Args:
       socket: accepted here.
-      connection: of the socket.
+      connection: the socket's connection.
       greet: called with the first message, which identifies the browser; raises ValueError with a sentence.
       answer: (connection, message), a coroutine function for all others.
       leave: called at the end if `greet` has accepted.

@@ -33,11 +33,11 @@ class Inbound:
     """A connection of a browser.
 
     Attributes:
-      transport: of asyncio.
-      address: of the browser; the network of an IPv6 address.
+      transport: asyncio's transport.
+      address: address of the browser; the network of an IPv6 address.
       local: whether the browser is on this machine.
-      idle: since when it has no request in hand, by the monotonic clock; None if it has one.
-      closing: since when it is being closed; None if it is not.
+      idle: time since when it has no request in hand, by the monotonic clock; None if it has one.
+      closing: time since when it is being closed; None if it is not.
     """
 
     transport: asyncio.Transport

@@ -37,17 +37,17 @@ class ServerSettings:
     """The settings of a server.
 
     Attributes:
-      host, port: where it listens.
+      host, port: address to listen on.
       token: the owner's access token; empty: none, allowed on loopback addresses only.
       names: host names by which browsers may call it, in lower case; empty: any, protected by the token.
-      folder: where tables are kept.
+      folder: folder of tables.
       runs: the folder of runs.
       replays: folders below which recordings are found.
       games: ids of the games on offer.
       tables: most tables at a time.
       connections: most websockets and streams open at once.
       allow: modules that files of runs may name, see `jaxrl.config.trust`.
-      cache_dir: of compiled programs.
+      cache_dir: folder of compiled programs.
     """
 
     host: str = "127.0.0.1"
@@ -132,9 +132,9 @@ def page(module: str, title: str = "", *, look: bool = False, wide: bool = False
 
     Args:
       module: name of the script in `static/` that draws the page.
-      title: of the window; empty: the module's name.
-      look: with the sheet of replays and runs.
-      wide: without the margins of a text.
+      title: title of the window; empty: the module's name.
+      look: whether to use the sheet of replays and runs.
+      wide: whether to leave out the margins of a text.
     """
     shell = string.Template((STATIC / "shell.html").read_text(encoding="utf-8"))
     sheets = [f'  <link rel="stylesheet" href="/static/{each}.css">' for each in ("style", *(["look"] if look else []))]

@@ -56,7 +56,7 @@ def finished(
     """Returns what one step of one lane adds; vmap it over lanes.
 
     Args:
-      seats: who may hold them.
+      seats: holders of the seats.
       controllers: i8[P], who held them in this game.
       returns: f32[P], of the game so far.
       length: i32[], its decisions.

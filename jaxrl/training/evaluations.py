@@ -41,7 +41,7 @@ class Evaluations:
         Args:
           run: its directory.
           course: says in which stage it is, and takes evaluations in.
-          record: of the checkpoint that it goes on from.
+          record: record of the checkpoint that it goes on from.
           checkpoints: take the best state.
           reports: take what is found.
         """
@@ -85,7 +85,7 @@ class Evaluations:
 
         Args:
           when: now.
-          params: of the policies as they are played.
+          params: parameters of the policies as they are played.
           snapshot: takes the state.
 
         Raises:

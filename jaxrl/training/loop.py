@@ -54,7 +54,7 @@ class Training:
     Attributes:
       run: its directory.
       course: the way through its stages; `course.now` is what the present one consists of.
-      state: of the compiled program; the rest is what the host does between two calls of that.
+      state: state of the compiled program; the rest is what the host does between two calls of that.
       checkpoints, evaluations, reports: the parts.
       stopped: the signal that has ended `train`.
     """
@@ -65,9 +65,9 @@ class Training:
         """Compiles nothing yet except the initial state.
 
         Args:
-          plan: what to train.
+          plan: training plan.
           run: its directory, locked by the caller.
-          course: of the plan's stages, if it is made already.
+          course: position in the plan's stages, if it is made already.
           snapshot: the checkpoint that it goes on from; None: it begins, with `plan.origin` if there is one.
 
         Raises:

@@ -28,10 +28,10 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     """Returns the training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
 
     Args:
-      config: of the training.
+      config: configuration of the training.
       env: the game.
-      frozen: of the snapshots in its pool, if they have another network, without a memory.
-      devices: that it runs on, if not on those of the configuration.
+      frozen: algorithm of the snapshots in its pool, if they have another network, without a memory.
+      devices: devices to run on, if not those of the configuration.
 
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.

@@ -14,7 +14,7 @@ class Plan:
     """A training before it begins.
 
     Attributes:
-      config: of the whole training.
+      config: configuration of the whole training.
       stages: its stages with their games; one without a curriculum.
       origin: the checkpoint or policy of `train.from_run` with which it begins; None without, and in one that goes on.
     """

@@ -13,8 +13,8 @@ class UpdateTrace:
     """Traces whole calls after the first one, which compiles, until they have made some updates.
 
     Args:
-      folder: where traces go, in the form of TensorBoard; every process adds a file of its own.
-      updates: at least this many are traced; 0: none.
+      folder: folder of the traces, in the form of TensorBoard; every process adds a file of its own.
+      updates: least number of traced updates; 0: none.
     """
 
     def __init__(self, folder: Path, updates: int):

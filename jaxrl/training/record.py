@@ -25,10 +25,10 @@ class HostRecord:
     """The records of the parts; in a checkpoint one flat mapping.
 
     Attributes:
-      clock: of the loop.
-      evaluations: of the evaluations.
+      clock: the loop's clock.
+      evaluations: the evaluations' record.
       curriculum: `Course.record`.
-      window: of the reports.
+      window: window of the reports.
       controllers: the policies and bots that may hold a seat of the games in progress.
     """
 

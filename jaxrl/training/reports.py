@@ -32,13 +32,13 @@ class Reports:
         """Tells nothing yet.
 
         Args:
-          logger: of this process; None in all but the first.
+          logger: logger of this process; None in all but the first.
           progress: the line about the training.
-          callbacks: of the configuration.
+          callbacks: callbacks of the configuration.
           seeds: trainings side by side.
-          exporter: of metrics, if there is one.
-          stall_detector: of a new training.
-          window: from the checkpoint of one that goes on.
+          exporter: exporter of metrics, if there is one.
+          stall_detector: stall detector of a new training.
+          window: window from the checkpoint of a training that goes on.
         """
         self.logger, self.progress, self.callbacks, self.exporter = logger, progress, callbacks, exporter
         self.window = metric_log.Window() if window is None else window

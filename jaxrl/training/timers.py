@@ -153,7 +153,7 @@ def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
     """Estimates the share of an update's time taken by its forward passes, between 0 and 1.
 
     Args:
-      algorithm: whose network learns, with `Algorithm.forwards`.
+      algorithm: algorithm whose network learns, with `Algorithm.forwards`.
       env: its game.
       count: decisions in an update.
     """

@@ -13,7 +13,7 @@ def require(module: str, what: str, install: str) -> ModuleType:
 
     Args:
       module: its import name.
-      what: what the user requested, for the message.
+      what: the user's request, for the message.
       install: the argument of `pip install` that provides it.
 
     Raises:

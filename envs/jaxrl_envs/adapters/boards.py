@@ -15,9 +15,9 @@ def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -
     """Returns the board as `seat` sees it: its own planes come first in `observation` [rows, columns, planes].
 
     Args:
-      name: of the game.
-      observation: of that seat.
-      seat: whose it is.
+      name: name of the game.
+      observation: the seat's observation.
+      seat: the seat that observes.
       you: the viewer's seat, None for a spectator.
 
     Raises:

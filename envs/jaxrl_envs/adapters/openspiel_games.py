@@ -42,7 +42,7 @@ class OpenSpielEnv(HostEnv):
     """One game of OpenSpiel, with parameters as OpenSpiel writes them; its only bot is ``"random"``.
 
     Args:
-      tensor: what a seat observes: OpenSpiel's information state, in which a policy without a memory remembers
+      tensor: observation of a seat: OpenSpiel's information state, in which a policy without a memory remembers
         everything, its observation, or by default the first of them that the game has.
       max_steps: decisions until a game is cut off; by default its own longest, but at most 5,000.
     """
@@ -71,9 +71,9 @@ class OpenSpielGame(HostGame):
         """Wraps the game `game`.
 
         Args:
-          game: of ``pyspiel.load_game``.
-          id, version: as of every game; the version names the rules.
-          tensor, max_steps: see `OpenSpielEnv`.
+          game: result of ``pyspiel.load_game``.
+          id, version: identity as of every game; the version names the rules.
+          tensor, max_steps: options as of `OpenSpielEnv`.
 
         Raises:
           UserError: a game without explicit chance, one of a mean field, or one without the tensor.

@@ -61,7 +61,7 @@ class BattleGame(HostGame):
           maps: shipped names (standard, centre, walled, small), "file.yaml:name", or drawn ones by number: random:7,
             random:0-15; each battle draws one of them.
           rosters: shipped names (line, horde, walkers), YAML files, or drawn ones by number: random:7, random:0-15.
-            One: of both sides; two: of side 0 and side 1; with pairings "all" or "matched", any number.
+            One for both sides; two for side 0 and side 1; with pairings "all" or "matched", any number.
           pairings: sides (as listed) | all (every ordered pair of the listed rosters, in turn) | matched (each of them
             against one other, on both sides: for hundreds of rosters).
           mission: hold (objectives give VP) | annihilation (destroyed units do).
@@ -69,7 +69,7 @@ class BattleGame(HostGame):
           vp_each: hold: VP for every objective controlled, 0 to 1000.
           vp_cap: hold: most VP of one scoring, 0 to 1000.
           score_from: hold: the first round that scores, 1 to 20.
-          tiebreak: with equal VP: none (a draw) | damage (the side that did more of it wins) | auto (damage in
+          tiebreak: rule at equal VP: none (a draw) | damage (the side that did more of it wins) | auto (damage in
             annihilation, else none).
           deploy: the side that deploys on the left, 0 or 1; roll: a roll-off decides.
           first: the side that has the first turn, 0 or 1; roll: a roll-off decides.

@@ -44,7 +44,7 @@ def deal_card(pile: Pile, number: jax.Array, hand_size: jax.Array | int, bits: j
     """Deals one uniformly random card; nothing happens if none is left.
 
     Args:
-      pile: before.
+      pile: draw pile before the deal.
       number: i32[], cards dealt before; the first `hand_size` go into the hand.
       hand_size: i32[].
       bits: u32[], random.

@@ -184,7 +184,7 @@ def reconcile(
     Args:
       particle, actual: positions after the same actions.
       seat: i32[], the observer.
-      key: for the decks.
+      key: randomness of the decks.
 
     Returns:
       The position, and bool[]: whether the other can hold these cards, given what `seat` sees.

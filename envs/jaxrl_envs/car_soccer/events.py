@@ -24,7 +24,7 @@ class Tracks:
     """The memory of the event detection from decision to decision.
 
     Attributes:
-      ahead: where the ball goes if it is left alone, see `prediction.foreseen`.
+      ahead: path of the ball if it is left alone, see `prediction.foreseen`.
       own_doing: bool[2], this team's own touch put the ball on the way that it would go into its goal by: no touch of
         the other team since, not counting deflections of a ball that would have gone in anyway.
       last_shot: i32[P], the tick of the touch of the last shot that was credited, -1 none.

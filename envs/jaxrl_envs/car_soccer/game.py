@@ -24,7 +24,7 @@ class CarSoccerGame:
     arena: the bodies and pads.
     controls: f32[P, 8], asked for last; the first ticks of the next decision still play them (`delay`).
     board: goals and clock.
-    tracks: what events need to remember.
+    tracks: memory of the events.
     """
 
     arena: Arena
@@ -38,10 +38,10 @@ class Step:
     """One decision as reward components and figures see it. All are f32[P] or vectors of it unless said otherwise.
 
     Attributes:
-      teams: of the game.
-      seconds: how long it took.
+      teams: teams of the game.
+      seconds: duration.
       before, after: the game around it; `after` is before a kickoff.
-      events: what happened in it.
+      events: events in it.
     """
 
     teams: Teams

@@ -44,9 +44,9 @@ def advance(board: Scoreboard, scored: jax.Array, seconds: float, ball_height: j
     """Returns the board after a decision.
 
     Args:
-      board: before it.
+      board: scoreboard before the step.
       scored: bool[2], the teams that have scored; never both.
-      seconds: that it took.
+      seconds: duration of the step.
       ball_height: f32[], uu.
 
     Returns:

@@ -56,7 +56,7 @@ class Scene:
     """The inputs of a setter.
 
     Attributes:
-      teams: of the game.
+      teams: teams of the game.
       difficulty: 0..1, how far from easy the setters that have a choice begin; a curriculum lets it grow.
       states: [N] of a file, for `replay`; None without one.
     """

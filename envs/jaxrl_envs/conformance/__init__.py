@@ -75,7 +75,7 @@ def check(
     Args:
       env: the game.
       games: random games to play; more find rarer mistakes.
-      seed: of all randomness in the checks.
+      seed: seed of all randomness in the checks.
       max_steps: a random game that is still running then "does not terminate".
       only: names of the checks to run, all if empty.
       on_result: called with every result as soon as it is known.

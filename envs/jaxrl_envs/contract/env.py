@@ -37,7 +37,7 @@ class State:
 
     Attributes:
       current_player: i32[], the seat asked now; i32[P] = arange(P) in a simultaneous game.
-      observation: what that seat may see, never more; a leading P axis in a simultaneous game.
+      observation: all that that seat may see, never more; a leading P axis in a simultaneous game.
       legal_action_mask: bool[A] (or bool[P, A]), True = legal; all True once the game is over, so that no
         masked softmax ever divides zero by zero.
       rewards: f32[P], what each seat earned by the last step.
@@ -143,7 +143,7 @@ class Env(abc.ABC):
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`jaxrl_envs.host.env.HostEnv`): such games train with actor threads.
-      illegal_action_penalty: what an illegal action costs its seat; the other seats share it as a reward.
+      illegal_action_penalty: cost of an illegal action to its seat; the other seats share it as a reward.
       free_options: names of options that change neither observations nor actions. A policy trained with one value of
         such an option can play, be evaluated and be trained further with another (decks, rosters).
       delegated: actions A .. A + delegated - 1, never in a mask: with one of them a bot leaves its seat to the engine.
@@ -151,7 +151,7 @@ class Env(abc.ABC):
       how_to_play: the rules on a page, for people; blank lines divide its paragraphs.
       colours: regular expressions matched in renderings and events, with their terminal colours (names of rich).
       reference_bot: the strongest bot; a reference searcher models every opponent by it.
-      phases: how decisions are grouped for metrics, e.g. ``{"round": ("1", "2"), "phase": ("bid", "play")}``.
+      phases: groups of decisions for metrics, e.g. ``{"round": ("1", "2"), "phase": ("bid", "play")}``.
     """
 
     id: ClassVar[str]
@@ -327,7 +327,7 @@ class Env(abc.ABC):
         their work overrides this and pays for it once; the conformance suite checks that it plays as they do.
 
         Args:
-          names: of bots, the numbers of `index` in this order.
+          names: bots, the numbers of `index` in this order.
 
         Returns:
           (state, index, key) -> the action of bot ``names[index]``, i32[]; `index` is i32[] and may be traced. In a
@@ -461,7 +461,7 @@ class Env(abc.ABC):
 
         Args:
           states: one game from its first state on; everything in them is shown.
-          actions: between them, int (or i32[P] in a simultaneous game).
+          actions: actions between them, int (or i32[P] in a simultaneous game).
           pace: 2 is twice as fast.
         """
         from jaxrl_envs.shared.display.film import film
@@ -510,7 +510,7 @@ class Env(abc.ABC):
           particle: a state in which the same actions were taken; its own visible part may differ by chance.
           actual: the real state. Only what `seat` sees of it may be read.
           seat: i32[], whose belief it is.
-          key: for what is drawn again.
+          key: randomness of what is drawn again.
 
         Returns:
           The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees; if not, the

@@ -66,8 +66,8 @@ def register(id: str, target: str, *, package: str = "", settings: str = "") -> 
 
     Args:
       id: the name.
-      target: of the game's class.
-      package: of the modules beside its rules; empty: the one that the class is in.
+      target: the game's class, "module:Class".
+      package: package of the modules beside its rules; empty: the class's own package.
       settings: "module:Dataclass" of a section of configurations for this game, see `section_of`.
     """
     if ":" in id or ":" not in target:

@@ -27,7 +27,7 @@ def of_sides(values: Any, sides: Sequence[int]) -> Any:
 
     Args:
       values: a NumPy or JAX array, by seat in the last axis.
-      sides: of the P seats, see `Env.sides`.
+      sides: sides of the P seats, see `Env.sides`.
     """
     chex.assert_axis_dimension(values, -1, len(sides))
     if max(sides) + 1 == len(sides):

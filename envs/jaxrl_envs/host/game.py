@@ -40,8 +40,8 @@ def engine_failure(error: EngineError, id: str, first: int = 0) -> UserError:
     """Returns the error of a pool of games as one sentence for users.
 
     Args:
-      error: of the pool; it becomes the cause.
-      id: of the game that the engine plays.
+      error: the pool's error; it becomes the cause.
+      id: id of the game that the engine plays.
       first: number of the pool's first game among those of all actors.
     """
     game = error.game + first if error.game >= 0 else error.game
@@ -85,9 +85,9 @@ class HostGame(abc.ABC):
       state_bytes: S, the size of a saved state.
       simultaneous: every step asks all P seats at once, see `Buffers`.
       bots: names of the scripted players; a bot's number is its index, and ``bots[0]`` is "random".
-      reference_bot: as in `jaxrl_envs.contract.env.Env`.
-      stat_names: of the K figures of a finished game.
-      info_names: of the I numbers of a running one.
+      reference_bot: bot, as in `jaxrl_envs.contract.env.Env`.
+      stat_names: names of the K figures of a finished game.
+      info_names: names of the I numbers of a running one.
       may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
       public_actions: every seat is told every action.
       perfect_information: every seat sees all of the position (not the dice to come).
@@ -97,7 +97,7 @@ class HostGame(abc.ABC):
         engine plays the seat itself.
       recordings: suffixes of files with recorded games (`demonstrations`); empty: any suffix.
       question_kinds: names of the kinds of questions in recorded games.
-      how_to_play, colours, free_options: as in `jaxrl_envs.contract.env.Env`.
+      how_to_play, colours, free_options: attributes as in `jaxrl_envs.contract.env.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -177,7 +177,7 @@ class HostGame(abc.ABC):
         """Tells an engine of this game who plays, if it records that.
 
         Args:
-          engine: of `engine`.
+          engine: result of `engine`.
           names: a game's number in the engine -> the name of each seat's player in the game that begins.
         """
         del engine, names
@@ -316,9 +316,9 @@ def make_buffers(game: HostGame | Engine, num_games: int, steps: int | None = No
     """Buffers of zeros, aligned to cache lines and the big ones to pages.
 
     Args:
-      game: whose sizes they have, a game or an engine.
+      game: game or engine that gives their sizes.
       num_games: N.
-      steps: with a leading [T] axis, storage for that number of steps; write into ``.at(t)``.
+      steps: length of a leading [T] axis, storage for that number of steps; write into ``.at(t)``.
     """
     lead = () if steps is None else (steps,)
     forms = shapes(game, num_games)

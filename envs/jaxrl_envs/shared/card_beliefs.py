@@ -61,7 +61,7 @@ def draw(odds: jax.Array, beliefs: CardBeliefs, key: jax.Array) -> jax.Array:
 
     Args:
       odds: f32[N, H], at least 0.
-      beliefs: what is possible; at least one distribution must be.
+      beliefs: possible places; at least one distribution must be possible.
       key: typed.
     """
     possible, odds = open_to(beliefs), scaled(jnp.maximum(odds, LEAST), beliefs)

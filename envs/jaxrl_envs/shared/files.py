@@ -188,7 +188,7 @@ def unpacked(path: str | Path, limit: int) -> str:
     """Reads a text file that a program wrote, plain or gzip.
 
     Args:
-      path: of the file.
+      path: path of the file.
       limit: the largest allowed size in bytes, unpacked.
 
     Raises:
@@ -205,8 +205,8 @@ def lines(path: str | Path, limit: int, longest: int) -> Iterator[tuple[int, str
     """Yields the lines of such a file with their numbers, from 1 on, without the empty ones.
 
     Args:
-      path: of the file.
-      limit: as for `unpacked`.
+      path: path of the file.
+      limit: limit as for `unpacked`.
       longest: the largest allowed size of a line in bytes.
 
     Raises:
@@ -250,7 +250,7 @@ def parse(text: str, label: str, *, json_text: bool = False, most: int = MOST) -
     """Parses a YAML or JSON text into plain values that JSON can say.
 
     Args:
-      text: of the file.
+      text: text of the file.
       label: names it in messages.
       json_text: whether it is JSON.
       most: values that it may hold.

@@ -49,7 +49,7 @@ class Limits:
       pattern: a regular expression that a string must match in full.
       parse: converts the written value; returns None to reject it.
       words: the allowed values in words, if the fields above do not describe them well.
-      runs: for texts that name code to run (classes of users, programs) or a folder that an engine writes to: the
+      runs: marks texts that name code to run (classes of users, programs) or a folder that an engine writes to: the
         permissions of which a user must have given one before a file may set it; empty if the text needs none.
     """
 
@@ -146,7 +146,7 @@ def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
     Args:
       default: an instance, whose values are kept for missing keys; or the class.
       tree: a mapping from key to plain values.
-      place: of the mapping.
+      place: place of the mapping.
 
     Raises:
       UserError: an unknown or a missing key, a wrong type or a value out of range.

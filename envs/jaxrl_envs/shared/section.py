@@ -20,7 +20,7 @@ class Section:
       fixed: keys that a trained policy depends on, so that no command can change them; ("",): all of them.
       per_stage: whether a stage of a curriculum may change the section.
       of_game: whether it names bots or options of one game, and so is left out of a base for another game.
-      largest_rollout: of an algorithm: environment steps of a rollout that a long run takes by default at most.
+      largest_rollout: environment steps of a rollout that a long run of an algorithm takes by default at most.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -32,7 +32,7 @@ class Section:
         """Returns the section with defaults that follow other keys.
 
         Args:
-          config: of which this is a section; sections before it are sized already.
+          config: configuration with this section; sections before it are sized already.
           given: the keys "section.key" that the user has set.
         """
         return self

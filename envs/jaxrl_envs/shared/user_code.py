@@ -53,7 +53,7 @@ def find_class(name: str, base: type, what: str) -> type:
 
     Args:
       name: "package.module:Class"; modules in the working directory are found too.
-      base: what it must be a subclass of.
+      base: required base class.
       what: the key or the kind of thing that is named; begins the messages.
 
     Raises:

@@ -136,7 +136,7 @@ class DQN(Algorithm):
         """Returns the metrics of one update, by TensorBoard tag; means are missing before learning starts.
 
         Args:
-          sums: over its optimizer steps.
+          sums: totals over its optimizer steps.
           coefs: coefficients of the update.
           epsilon: f32[], exploration rate of the rollout.
           drawable: i32[], transitions that can be sampled.

@@ -58,7 +58,7 @@ def targets(
     (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).
 
     Args:
-      params, target_params: of the online and the target network.
+      params, target_params: parameters of the online and the target network.
       batch: transitions.
       network: a Q network, which masks illegal actions.
       keys: typed keys [N] for noisy layers of both networks; None: no noise.
@@ -82,7 +82,7 @@ def dqn_loss(
     """Returns the weighted mean Huber loss, whose gradient is the TD error clipped to [-1, 1] (Mnih et al. 2015).
 
     Args:
-      params, target_params, network: as for `targets`.
+      params, target_params, network: arguments as for `targets`.
       batch: N transitions.
       weight: f32[N], importance weights.
       keys: typed keys [3, N] for noisy layers; None: no noise.

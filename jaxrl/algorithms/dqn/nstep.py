@@ -154,7 +154,7 @@ def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Wai
       xp: numpy or jax.numpy.
       steps: [T, B, ...]; stored are the learner's decisions, and final observations of seats held by the learner.
       head: i32[], the record to write next.
-      capacity: of the ring buffer.
+      capacity: capacity of the ring buffer.
       waiting: pending records of the previous rollout.
     """
     keep = own = steps.weight > 0.0

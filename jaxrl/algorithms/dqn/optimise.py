@@ -78,7 +78,7 @@ def optimise(
       network: a Q network.
       settings: the section `dqn`.
       coefs: coefficients of this update.
-      learner: before the step.
+      learner: learner before the step.
       batch: N transitions.
       key: a fast key, for noisy layers.
 

@@ -62,7 +62,7 @@ class Prefetcher:
 
         Args:
           first: number of the first batch, counted over the whole training.
-          count: at least 1.
+          count: number of batches, at least 1.
           learn: (k, batch k of this update) -> the new priorities f32[n], possibly still being computed.
 
         Raises:

@@ -62,9 +62,9 @@ def relabel(
     """Relabels the sequences of a rollout with the goals that came true.
 
     Args:
-      network, params: of the worker, as in the rollout.
+      network, params: the worker's network and parameters, as in the rollout.
       env: the game.
-      rollout: with `Transition.came_true`; its weights are 1 for the learner's worker decisions.
+      rollout: rollout with `Transition.came_true`; its weights are 1 for the learner's worker decisions.
       manages: bool[T, B, S], the decision sets a goal.
       temperature: sampling temperature.
       cap: f32[], truncation of W.

@@ -79,7 +79,7 @@ class PPO(Algorithm):
         """Compiles nothing.
 
         Args:
-          config: of the training.
+          config: configuration of the training.
           env: its game.
           estimate: advantages and value targets of a rollout, instead of `estimated`; with its arguments.
           improve: the optimizer steps of an update, instead of `improved`; with its arguments.

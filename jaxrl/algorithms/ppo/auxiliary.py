@@ -53,7 +53,7 @@ class AuxiliaryNetwork:
         """Compiles nothing.
 
         Args:
-          config: of the training; gives activation, precision, normaliser, epochs and minibatches.
+          config: configuration of the training; gives activation, precision, normaliser, epochs and minibatches.
           hidden: widths of the hidden layers.
           make_head, outputs: creates the output layer; called with the number of outputs and a name.
           encode: view -> f32[F].
@@ -98,7 +98,7 @@ class AuxiliaryNetwork:
         """Trains for epochs x minibatches; inside the mesh.
 
         Args:
-          state: before training.
+          state: state before training.
           lessons: a named tuple, leaves [T, L, ...] (L lanes x acting seats): the input `view`, `weight` f32, 0 =
             ignored, and the inputs of `loss`.
           loss: (outputs, lessons), both [n, ...] -> f32[n].

@@ -92,7 +92,7 @@ class Critic:
 
         Args:
           critic: state that computed `returns.value`.
-          rollout: for the feature statistics.
+          rollout: rollout for the feature statistics.
           returns: training data from the rollout.
           coefs: coefficients of this update.
           group_keys: typed keys [groups], by global group number.

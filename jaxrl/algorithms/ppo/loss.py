@@ -82,8 +82,8 @@ def ppo_loss(
     """Returns the *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
     Args:
-      params: of `network`.
-      batch: see `Batch`.
+      params: parameters of `network`.
+      batch: minibatch, see `Batch`.
       network: the policy and value network.
       settings: the section `ppo`, for its static settings.
       coefs: coefficients of this update.

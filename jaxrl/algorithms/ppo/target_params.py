@@ -46,7 +46,7 @@ def with_average(targets: TargetParams, params: Any, number: jax.Array, decay: A
 
     Args:
       targets: target parameters before the update.
-      params: after the update.
+      params: parameters after the update.
       number: i32[].
       decay: f32[].
     """

@@ -72,8 +72,8 @@ def update(
       network: the policy and value network.
       settings: the section `ppo`.
       coefs: coefficients of this update.
-      params: of the network.
-      opt_state: of the optimizer.
+      params: parameters of the network.
+      opt_state: the optimizer's state.
       batch: leaves [T, L, ...], L decision lanes of this device; groups are consecutive lanes. Recurrent:
         [T, B, S, ...], and `recurrent` with states [C, B, P, ...].
       group_keys: typed keys [groups], by global group number.
@@ -120,8 +120,8 @@ def passes(
       settings: the section `ppo`.
       coefs: coefficients of this update.
       params: parameters to optimise.
-      opt_state: of the optimizer.
-      order: of the minibatches.
+      opt_state: the optimizer's state.
+      order: order of the minibatches.
       value_only: bool[], train only the last layer of the value head; None: all parameters.
 
     Returns:
@@ -322,7 +322,7 @@ def minibatches_of(
 
     Args:
       group_keys: typed keys [groups].
-      shape, sequence: see `update`.
+      shape, sequence: arguments as of `update`.
       settings: the section `ppo`.
       weight: f32[T, L] or f32[T, L, S], above 0 where a decision is to be learnt from.
     """

@@ -33,11 +33,11 @@ class Compiled(NamedTuple):
     """Facts that the compiler reports about a program.
 
     Attributes:
-      name: of the program.
-      seconds: of compiling, of the processor.
+      name: name of the program.
+      seconds: processor time of compiling.
       memory: bytes by kind.
       program: its loops.
-      updates: that one call makes; 0 for what is no training.
+      updates: updates per call; 0 for what is no training.
     """
 
     name: str
@@ -110,7 +110,7 @@ def beyond(path: Path, name: str, found: dict[str, Counter[str]]) -> list[str]:
 
     Args:
       path: a YAML file, configuration -> part -> figure -> most.
-      name: of the configuration.
+      name: name of the configuration.
       found: its parts.
 
     Raises:

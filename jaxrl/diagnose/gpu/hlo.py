@@ -37,7 +37,7 @@ class Kernel(NamedTuple):
       op_name: jax's name, e.g. "jit(f)/while/body/add".
       source: "path:line" of the innermost frame outside of libraries; empty if XLA names none.
       bytes: read and written; of an array that is sliced or updated in place, the part.
-      flops: of its matrix products, 2 M N K each.
+      flops: floating-point operations of its matrix products, 2 M N K each.
     """
 
     kind: str
@@ -52,10 +52,10 @@ class Loop:
     """A loop of a program, or the whole program as one round.
 
     Attributes:
-      op_name, source: as of a kernel.
-      rounds: how often the body runs; for an end that depends on data the bound in its condition, or 1 without a bound.
+      op_name, source: origin, as of a kernel.
+      rounds: repetitions of the body; for an end that depends on data the bound in its condition, or 1 without a bound.
       by_data: whether the end depends on data: the host then reads the condition before each round.
-      kernels: of one round, without those of inner loops; with those of a condition that the host reads.
+      kernels: kernels of one round, without those of inner loops; with those of a condition that the host reads.
       branches: branches in a round that the host decides.
       inner: loops within; of the branches of a decision, the one with the most kernels.
     """
@@ -97,7 +97,7 @@ def read(text: str, bounded: bool = True) -> Loop:
     """Returns the program of an optimised HLO module, as `jax.stages.Compiled.as_text` returns it.
 
     Args:
-      text: of the module.
+      text: text of the module.
       bounded: whether loops whose end depends on data run to the bound in their condition; else they count once.
     """
     return _Module(text, bounded).program()

@@ -84,9 +84,9 @@ def programs(config: Config, games: GameForms, devices: Sequence[jax.Device] = (
     """Yields the programs of a configuration, each made on demand and never compiled.
 
     Args:
-      config: what would be trained.
+      config: configuration to compile.
       games: its game.
-      devices: that the programs are for, if not those of this machine; they may be descriptions of absent ones.
+      devices: devices of the programs, if not those of this machine; they may be descriptions of absent ones.
     """
     training = make_program(config, games.training, devices=devices)
     if isinstance(training, Sebulba):

@@ -27,8 +27,8 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
 
     Args:
       env: the game.
-      players: of its seats.
-      key: of the deal and of everything random.
+      players: players of the seats.
+      key: key of the deal and all randomness.
 
     Returns:
       The states from the first to the last, and the actions between them: ints, or i32[P] in a simultaneous game.
@@ -52,10 +52,10 @@ def film(
     """Writes a game as an animated picture.
 
     Args:
-      name: of the player, see `find_player`; or a file of RUN/replays.
-      lookup: how names are looked up.
-      seat, opponents, seed: of a new game: the seat of the player, who plays at the others, and the seed.
-      file: to write; one that ends in .gif or .mp4 is a video.
+      name: name of the player, see `find_player`; or a file of RUN/replays.
+      lookup: settings for the lookup of names.
+      seat, opponents, seed: settings of a new game: the player's seat, the players of the others, and the seed.
+      file: output file; one that ends in .gif or .mp4 is a video.
       rewards: the file for what each component of the rewards has brought; empty: none.
       pace: 2 is twice as fast.
 

@@ -38,7 +38,7 @@ def highlights(tables: Sequence[Sequence[Row]]) -> list[Highlight]:
     """Chooses at most `LANES` games of an evaluation; [] if all are too long to be recorded.
 
     Args:
-      tables: for every candidate, a row for each opponent.
+      tables: rows for every candidate, one for each opponent.
     """
     games = [[row.samples.each for row in rows] for rows in tables]
     length = np.array([[each.length for each in rows] for rows in games])  # [candidates, opponents, D, n]
@@ -62,8 +62,8 @@ class HighlightRecorder:
         """Compiles at the first call.
 
         Args:
-          config: with which the game was made.
-          matchup: of the evaluation; not of remote games.
+          config: configuration with which the game was made.
+          matchup: matchup of the evaluation; not of remote games.
           lanes: the programs that play replays.
         """
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
@@ -99,7 +99,7 @@ class HighlightRecorder:
         Args:
           found: the games, at most `LANES`.
           players: the candidates.
-          title: of the evaluation.
+          title: title of the evaluation.
         """
         if not found:
             return []

@@ -66,16 +66,16 @@ class Replay:
     """Contents of a replay file.
 
     Attributes:
-      game, version, options: of the game.
+      game, version, options: the game.
       deal, step: words of the keys, [2].
-      lane: in which it was played.
+      lane: lane in which it was played.
       actions: [T], or [T, P] in a simultaneous game.
       returns: [P].
-      digest: of the T + 1 states.
+      digest: digest of the T + 1 states.
       kind: the reason why it was kept, see `jaxrl.matches.recording.highlights`.
       players: their names, [P].
-      title: what it is, for people.
-      made: by which versions, on what.
+      title: description for people.
+      made: versions and machine that made it.
       thinned: a sample of the states, see `Env.sketch`, each with its number as "step".
     """
 
@@ -149,7 +149,7 @@ class ReplayLanes:
         Args:
           deal, step: key[LANES], as in `jaxrl.matches.match.GameKeys`.
           answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
-          watch: is called with all states and their numbers.
+          watch: callback for all states and their numbers.
         """
         game = _Lanes(self.env, self._init(deal), self._step, watch)
 
@@ -232,11 +232,11 @@ def make_replays(
     warning.
 
     Args:
-      config: of the game.
+      config: configuration of the game.
       lanes: the programs that play it.
       deal, step: key[LANES].
       first: the recorded games.
-      labels: of the lanes that count, from the first on.
+      labels: labels of the lanes that count, from the first on.
     """
     env = lanes.env
     thinned: list[list[dict[str, Any]]] = [[] for _ in labels]
@@ -355,8 +355,8 @@ def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) 
     """Reads the file of a replay; `OpenedReplay.play` plays it.
 
     Args:
-      path: of the file.
-      overrides: of the configuration, but for the game.
+      path: path of the file.
+      overrides: changes of the configuration, but for the game.
       allow: modules that the file may name, see `jaxrl.config.trust`; no other code is run.
 
     Raises:

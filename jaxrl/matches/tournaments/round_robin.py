@@ -23,8 +23,8 @@ class RoundRobin:
     cells; with more sides cell (i, j) is player i among copies of player j, and cell (j, i) holds other games.
 
     Attributes:
-      names: of the M players.
-      sides: of the seats, see `Env.sides`.
+      names: names of the M players.
+      sides: sides of the seats, see `Env.sides`.
       counts: i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played.
       points: f64[M, M], sum over games of the share of the other sides that the row player beat, a tie half:
         wins plus half the draws in a game of two sides.

@@ -23,7 +23,7 @@ def report_round_robin(field: FoundPlayers, *, deals: int, seed: int, anchor: st
 
     Args:
       field: the players.
-      deals, seed: see `Tournament`.
+      deals, seed: arguments as of `Tournament`.
       anchor: a player who is rated 0, or a file of `known_ratings`; None: bot:random, or the first player.
       out: the folder for matrix.json, table.md and ratings.yaml.
 

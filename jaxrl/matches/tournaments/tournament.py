@@ -44,8 +44,8 @@ class Tournament:
         Args:
           env: the game.
           players: M players; those of one program differ in their parameters.
-          deals: per pair, each played from all sides.
-          seed: of the deals and of the players' own randomness.
+          deals: deals per pair, each played from all sides.
+          seed: seed of the deals and of the players' own randomness.
           lanes: games side by side on one device.
           self_pairs: whether players also meet themselves.
 
@@ -136,7 +136,7 @@ class Groups:
     Attributes:
       bots: names of the bots; their group is 0.
       programs: a player of each other program; the group of ``programs[g]`` is g + 1.
-      params: for each of those the parameters of its players, stacked.
+      params: stacked parameters of the players of each of those.
       group, slot: i32[M], a player's group, and its number in it.
     """
 

@@ -16,7 +16,7 @@ class Layers(NamedTuple):
     """A dense or recurrent network.
 
     Attributes:
-      settings: what the arrays alone do not say, as JSON values: policy, game, game_version, update, features (F),
+      settings: values that the arrays alone do not say, in JSON: policy, game, game_version, update, features (F),
         actions (A), dense (number of layers), activation, layer_norm, normalize, canonical, cell ("", "lstm" or
         "gru"), cells (number of recurrent layers), width (of their state).
       weights: f32 arrays by name: dense_0/kernel [inputs, outputs], dense_0/bias, norm_0/scale, lstm_0/ii/kernel,

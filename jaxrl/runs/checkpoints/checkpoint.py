@@ -135,8 +135,8 @@ class CheckpointStore:
 
         Args:
           directory: created on the first save.
-          keep: how many of the newest to keep.
-          keep_every: also keep those of steps that are a multiple of this; 0 = none.
+          keep: number of the newest to keep.
+          keep_every: interval of further ones to keep, those of steps that are a multiple of this; 0 = none.
         """
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
@@ -280,9 +280,9 @@ class CheckpointStore:
         """Returns one checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
 
         Args:
-          step: which.
-          whole: see `read_arrays`.
-          check: see `read_arrays`.
+          step: number of the checkpoint.
+          whole: flag as of `read_arrays`.
+          check: flag as of `read_arrays`.
 
         Raises:
           Damaged: it is not as it was written.
@@ -308,7 +308,7 @@ class CheckpointStore:
 
         Args:
           quarantine: move damaged ones aside; only for the process that is going to write here.
-          check: see `read`.
+          check: flag as of `read`.
 
         Raises:
           UserError: there is no intact checkpoint, or a newer jaxrl has written it.

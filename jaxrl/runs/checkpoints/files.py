@@ -46,11 +46,11 @@ def open_manager(directory: Path, seal: Callable[[], None], *, keep: int, keep_e
     """Opens orbax's manager of a directory of checkpoints; for the one process that writes there.
 
     Args:
-      directory: where there may be checkpoints already.
+      directory: folder in which there may be checkpoints already.
       seal: called in orbax's thread when all its files are written, before the checkpoint gets its name; if it raises,
         the checkpoint gets none, and no older one is removed.
       keep: number of newest checkpoints to keep.
-      keep_every: also keep those of steps that are a multiple of this; 0 = none.
+      keep_every: interval of further ones to keep, those of steps that are a multiple of this; 0 = none.
     """
     _no_echo()
     handlers = ocp.handlers.DefaultCheckpointHandlerRegistry()

@@ -50,7 +50,7 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
     """Puts stored arrays into the structure, devices and key types of `template`.
 
     Args:
-      arrays, leaves: from `pack`.
+      arrays, leaves: results of `pack`.
       template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
 
     Raises:

@@ -29,7 +29,7 @@ def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
 
     Args:
       place: the directory of the checkpoint.
-      arrays, leaves: from `pack`; those without `axis` are left out.
+      arrays, leaves: results of `pack`; those without `axis` are left out.
     """
     own = {name: arrays[name] for name, record in leaves.items() if "axis" in record}
     file = place / f"share-{distributed.rank()}.npz"

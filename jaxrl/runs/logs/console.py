@@ -66,7 +66,7 @@ def waiting(text: str, *, again: bool = False, screen: Console | None = None) ->
     Args:
       text: shown.
       again: whether a line elsewhere says so too, or nothing has to.
-      screen: where it goes; `console()` if None.
+      screen: output stream; `console()` if None.
     """
     screen = screen or console()
     if not screen.is_interactive:
@@ -105,7 +105,7 @@ class ProgressLine:
         Args:
           quiet: seconds before anything is shown, so that short work shows nothing.
           kept: leave the line on the terminal at the end.
-          screen: where it goes; `console()` if None.
+          screen: output stream; `console()` if None.
           clock: seconds, for tests.
         """
         self._screen = screen or console()

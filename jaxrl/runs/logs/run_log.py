@@ -115,7 +115,7 @@ def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
 
     Args:
       level: error, warning, info or debug (`run.log_level`).
-      directory: of the run; an existing log is continued.
+      directory: directory of the run; an existing log is continued.
       format: text or json (`run.log_format`); standard error has text.
     """
     file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")

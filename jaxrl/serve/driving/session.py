@@ -41,7 +41,7 @@ class DrivingSession:
 
     Attributes:
       id: a secret by which the browser finds it.
-      names: of the seats.
+      names: names of the seats.
     """
 
     def __init__(self, context: GameContext, driven: Driven, players: Sequence[Player | None], names: Sequence[str]):
@@ -49,7 +49,7 @@ class DrivingSession:
 
         Args:
           context, driven: the game, and how it is driven.
-          players, names: by seat; None is the person.
+          players, names: players and names by seat; None is the person.
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
         self._programs, self._driven = context.programs, driven

@@ -30,11 +30,11 @@ class Annotation(NamedTuple):
 
     Attributes:
       at: the first frame that shows it.
-      seat: whose it was.
-      name: of the action that was taken.
+      seat: seat that acted.
+      name: name of the action that was taken.
       odds: the probability that the policy gives it; actions of one name do the same and count together.
       best, chance: the action that it gives the greatest, and that probability.
-      value: what it expects the seat to earn from the position before it.
+      value: return that it expects for the seat from the position before it.
     """
 
     at: int
@@ -67,7 +67,7 @@ def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation
     Args:
       env: the game.
       player: the policy that annotates.
-      positions: of a recorded game.
+      positions: positions of a recorded game.
 
     Raises:
       UserError: it tells none, or the recording does not fit the game.

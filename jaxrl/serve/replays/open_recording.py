@@ -44,8 +44,8 @@ class OpenRecordings:
         """Makes an empty cache.
 
         Args:
-          allow: what recordings may name, see `jaxrl.config.trust`.
-          cache_dir: of compiled programs.
+          allow: modules and paths that recordings may name, see `jaxrl.config.trust`.
+          cache_dir: folder of compiled programs.
         """
         self._folder = tempfile.TemporaryDirectory(prefix="jaxrl-shelf-")
         self._options = [f"--allow={each}" for each in allow] + [f"--cache={cache_dir}"]

@@ -95,9 +95,9 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
     """Yields the playback of a game, first perhaps in part, each with whether it is complete.
 
     Args:
-      path: of the file.
-      number: which of its games, from 0 on.
-      allow: what it may name, see `jaxrl.config.trust`.
+      path: path of the file.
+      number: number of one of its games, from 0 on.
+      allow: modules and paths that it may name, see `jaxrl.config.trust`.
       cache: folder of compiled programs; empty: none.
 
     Raises:

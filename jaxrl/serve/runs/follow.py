@@ -114,7 +114,7 @@ class Rows:
         """Some curves, thinned to `POINTS`: each point is the mean of the rows that it stands for.
 
         Args:
-          tags: which; those that are not known are left out.
+          tags: tags to read; those that are not known are left out.
           after: the update after which they begin; from there on nothing is thinned.
 
         Returns:

@@ -24,9 +24,9 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
     """Writes the page of a policy's game with the policy in it.
 
     Args:
-      folder: made if it does not exist; an earlier page in it is replaced.
+      folder: output folder, made if it does not exist; an earlier page in it is replaced.
       policy: the opponent.
-      name: of the policy, as the page shows it.
+      name: name of the policy, as the page shows it.
 
     Returns:
       The files.

@@ -35,9 +35,9 @@ class GameRecord:
     """The part of a game that is stored; the rest follows from it.
 
     Attributes:
-      game, options: which.
+      game, options: the game.
       deal, step: words of the keys of chance, u32[2] each.
-      actions: so far, i32 (or i32[P] in a simultaneous game).
+      actions: actions so far, i32 (or i32[P] in a simultaneous game).
     """
 
     game: str
@@ -99,10 +99,10 @@ class TableGame:
 
         Args:
           env: the game.
-          programs: of it.
-          record: of this game; it grows with it.
-          agents: of the seats; None is a person.
-          advisers: of people, by seat.
+          programs: the game's programs.
+          record: record of this game; it grows with it.
+          agents: agents of the seats; None is a person.
+          advisers: advisers of people, by seat.
         """
         self.env, self.record, self.agents = env, record, list(agents)
         self._programs, self._advisers = programs, dict(advisers)
@@ -202,7 +202,7 @@ class TableGame:
         """The decision of the agent to move and its memory afterwards; the game is left unchanged.
 
         Args:
-          told: with probabilities and values, where the agent knows them.
+          told: whether to tell probabilities and values, where the agent knows them.
         """
         if self.env.simultaneous:
             action = self._game.answer(self._keys()[0])

@@ -43,13 +43,13 @@ class TableRecord:
     """The stored form of a table.
 
     Attributes:
-      id: of the table.
-      record: of its game.
+      id: id of the table.
+      record: record of its game.
       specs: the players, [P]: PERSON, or as in `jaxrl.serve.player_catalog.PlayerCatalog.agent`.
       names: their names, [P].
       keys: secrets by which people take their seats, [P]; empty for agents.
       people: the people to rate, by name, [P]; empty for seats without one.
-      made: when, in seconds of Unix time.
+      made: time, in seconds of Unix time.
       pace: seconds between two moves of agents.
       rated: whether the finished game has been counted.
       undone: whether a move was taken back: such a game is not rated.
@@ -89,7 +89,7 @@ def read_table(path: Path, allow: Collection[str] = ()) -> TableRecord:
     """Reads a table's file.
 
     Args:
-      path: of the file.
+      path: path of the file.
       allow: games and modules that it may name, see `jaxrl.config.trust`.
 
     Raises:

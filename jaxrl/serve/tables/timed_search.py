@@ -55,8 +55,8 @@ class TimedSearch:
         """Searches for the seat to move, from what it may see.
 
         Args:
-          state: of a running game.
-          key: of the worlds.
+          state: state of a running game.
+          key: key of the worlds.
           seconds: time to use, exceeded by at most half a small search; the first call also compiles.
           cancelled: once it is set, the search ends with the small search that it is in.
         """

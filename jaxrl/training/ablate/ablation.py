@@ -49,10 +49,10 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
     """Trains what is not trained yet, then prints and writes the table; returns the exit code.
 
     Args:
-      config: of the training of the whole.
+      config: configuration of the training of the whole.
       over: the dotted path of the mapping of weights.
       only: the weights that are left out; empty: all that are not 0.
-      seeds: of each training; None: `run.seeds`, at least `FEWEST_SEEDS`.
+      seeds: seeds of each training; None: `run.seeds`, at least `FEWEST_SEEDS`.
 
     Raises:
       UserError: there are no such weights, or a training was begun with other settings.

@@ -92,7 +92,7 @@ def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stag
     Args:
       setup: game, algorithm and seats.
       key: a fast key.
-      pool: of opponents, or None.
+      pool: pool of opponents, or None.
       count: B.
       stagger: decisions.
     """

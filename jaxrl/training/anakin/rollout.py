@@ -76,7 +76,7 @@ def collect(
     Args:
       setup: game, algorithm and seats.
       policy: the learner's, see `Algorithm.policy`.
-      pool: with a league; games against its stale entries are first dealt again.
+      pool: pool with a league; games against its stale entries are first dealt again.
       lanes: the games in progress, [B].
       key: a fast key (`jaxrl_envs.shared.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
@@ -166,7 +166,7 @@ def decide(
     one in slot l mod K: parameters [K, ...] are vmapped over lanes [B / K, K].
 
     Args:
-      setup: with the algorithm.
+      setup: setup with the algorithm.
       policy: the learner's.
       snapshots: parameters [K, ...], or None.
       asked: [B, S, ...].

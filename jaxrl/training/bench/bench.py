@@ -87,10 +87,10 @@ def bench(texts: Sequence[str], minutes: float, seeds: int, folder: str, allow: 
 
     Args:
       texts: configurations with keys to change, "PATH a.b=v ...", and keys for all of them, "a.b=v".
-      minutes: of the CPU for each training.
+      minutes: CPU minutes of each training.
       seeds: trainings of each configuration.
-      folder: of the runs.
-      allow: what files may name, see `jaxrl.config.trust`.
+      folder: folder of the runs.
+      allow: modules and paths that files may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: a configuration is wrong, or a training has failed.

@@ -133,13 +133,13 @@ def clone(
     """Trains a network, from its first parameters or from an earlier result.
 
     Args:
-      network: that learns.
+      network: network that learns.
       train, check: the games.
-      settings: how.
+      settings: cloning settings.
       on_epoch: called with (epoch, metrics) after each epoch.
       should_stop: asked after each step. The result is then the best epoch so far, or the one under way if it is the
         first.
-      before: of earlier games; epochs are counted on.
+      before: result on earlier games; its epochs are counted on.
 
     Raises:
       UserError: the learning diverged.

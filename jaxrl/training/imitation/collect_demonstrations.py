@@ -36,9 +36,9 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
 
     Args:
       env: the game, which asks one seat at a time.
-      names: of the bots.
-      games: how many.
-      seed: of everything random.
+      names: names of the bots.
+      games: number of games.
+      seed: seed of all randomness.
 
     Returns:
       The games; the result of one that was cut off is not known.
@@ -67,7 +67,7 @@ def labelled_by_bot(env: HostEnv, player: Player, expert: str, games: int, seed:
       env: the game, which asks one seat at a time.
       player: holds all seats.
       expert: the name of the bot.
-      games, seed: as for `played_by_bots`, and what is returned and raised.
+      games, seed: arguments as for `played_by_bots`, and what is returned and raised.
     """
     refuse_unseen(env, "--expert: a bot")
     answer = env.bot_switch((expert,))
@@ -94,11 +94,11 @@ def record_advised(
 
     Args:
       env: the game.
-      game: of `HostGame.advised`, which records.
-      player: whose decisions they are.
-      opponents: who holds the other side; bots, and the player itself.
-      games: how many at least, each deal once from every side.
-      seed: of the deals.
+      game: result of `HostGame.advised`, which records.
+      player: player that decides.
+      opponents: players of the other side; bots, and the player itself.
+      games: least number of games, each deal once from every side.
+      seed: seed of the deals.
     """
     advised = HostEnv(game)
     for number, opponent in enumerate(opponents):

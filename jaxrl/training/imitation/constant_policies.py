@@ -80,7 +80,7 @@ def all_constant(
 
     Args:
       known: (mask, action) of the questions that they may learn from; the best one is chosen by these.
-      asked: of those that they are measured on.
+      asked: questions that they are measured on, likewise.
 
     Returns:
       All of them; and one with the first choices of the best player and the probabilities of the weights,

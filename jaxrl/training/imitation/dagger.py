@@ -49,7 +49,7 @@ def expert_of(env: HostEnv, name: str, place: Path) -> str:
     Args:
       env: the game.
       name: name of the bot; "": the advised player of the game, or else its reference bot.
-      place: where recordings could be.
+      place: folder that recordings would go to.
 
     Raises:
       UserError: there is no such bot, or it cannot see the games.
@@ -80,12 +80,12 @@ class Dagger:
 
         Args:
           env: the game.
-          network: that learns.
+          network: network that learns.
           data: the recorded games; those of each round are added.
-          settings: how it learns.
-          expert: of `expert_of`.
+          settings: cloning settings.
+          expert: result of `expert_of`.
           opponents: bots that the learner meets, beside itself, where the game's own player advises.
-          games: in a round.
+          games: games of a round.
         """
         self.env, self.network, self.data = env, network, data
         self._settings, self._expert, self._opponents, self._games = settings, expert, opponents, games
@@ -96,9 +96,9 @@ class Dagger:
         """Clones the recorded games and those of all rounds, or until a stop is requested.
 
         Args:
-          rounds: in which the learner plays.
+          rounds: rounds in which the learner plays.
           stop: the stop request.
-          folder: for recordings of these games.
+          folder: folder for recordings of these games.
           on_epoch: called with (epoch, metrics) after each epoch.
         """
 

@@ -158,8 +158,8 @@ def read(game: HostGame, sources: Sequence[Source], tell: Callable[[str], None] 
     """Returns all games of some recordings.
 
     Args:
-      game: that they are of.
-      sources: of `source_of`.
+      game: the game recorded.
+      sources: results of `source_of`.
       tell: hears about the progress now and then.
     """
     found = Found()
@@ -196,13 +196,13 @@ def take(
     """Adds games to `found`.
 
     Args:
-      found: to which they are added.
-      game: that they are of.
-      path: where they are from, for messages.
+      found: demonstrations to which they are added.
+      game: the game recorded.
+      path: origin, for messages.
       shown: the games.
-      told: is called now and then.
+      told: progress callback, called now and then.
       most: games of them; 0: all.
-      weight: of their decisions.
+      weight: weight of their decisions.
     """
     begun = len(found.games)
     for recorded in _useful(game, path, shown):
@@ -249,7 +249,7 @@ def examples_of(
     """Some games to learn from.
 
     Args:
-      game: that they are of.
+      game: the game recorded.
       found: all games.
       chosen: the numbers of those wanted.
       gamma: discounts per own decision of a seat, as the learner does.

@@ -73,11 +73,11 @@ def collect_games(
 
     Args:
       env: the game.
-      search: who plays one seat of each game, in turn every seat.
-      opponent: who plays all others.
+      search: player of one seat of each game, in turn every seat.
+      opponent: player of all others.
       games: N, side by side.
       steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
-      in_order: in the order of each game, for a network that remembers.
+      in_order: whether to keep the order of each game, for a network that remembers.
 
     Returns:
       (search's parameters, opponent's parameters, key) -> decisions [T * N], in order [N, T].
@@ -134,7 +134,7 @@ def returns_from(earned: jax.Array, decides: jax.Array, discount: float) -> jax.
     Args:
       earned: f32[T, N], the seat's rewards.
       decides: bool[T, N], whether the seat decides in a step.
-      discount: of one decision.
+      discount: discount per decision.
     """
     if discount == 1.0:
         return jnp.cumsum(earned[::-1], axis=0)[::-1]
@@ -230,14 +230,14 @@ def distill(
     """Makes a new run whose network has learnt from the search of another one.
 
     Args:
-      run: whose network searches and learns.
-      name: of the new run, beside it.
-      search: with which it plays.
-      settings: how much is played and how it is learnt.
+      run: run whose network searches and learns.
+      name: name of the new run, beside it.
+      search: search with which it plays.
+      settings: amounts of playing and learning.
       opponents: bots, or self alone; empty: those of its evaluations.
       checkpoint_name: newest, best, or a number of updates.
-      overrides: of its configuration in the new run.
-      allow: what the configuration may name, see `jaxrl.config.trust`.
+      overrides: changes of its configuration in the new run.
+      allow: modules and paths that the configuration may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: there is no such run, its policy cannot be distilled, or settings are out of range.

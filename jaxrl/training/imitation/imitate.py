@@ -142,11 +142,11 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
     It holds what `train.from_run` takes over, and no games in progress.
 
     Args:
-      run: that is written.
+      run: run to write.
       whole: its configuration.
-      config: of the first stage, in which a training that goes on from it begins.
+      config: configuration of the first stage, in which a training that goes on from it begins.
       env: the game of that.
-      params: of the network.
+      params: parameters of the network.
     """
     state = {
         "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).begin_with(params),
@@ -172,11 +172,11 @@ class ImitationSettings:
     Attributes:
       data: recorded games, as files or folders, and bots (bot:NAME) that play some.
       held_out_data: recorded games to report on alone.
-      games: that bots play, and the learner in each round.
+      games: games that bots play, and the learner in each round.
       dagger: rounds in which the learner plays and the expert labels its decisions.
       expert: the bot that labels; empty: the game's own player, or else its reference bot.
       check: share of the games that are held out to stop in time.
-      cloning: how the network learns.
+      cloning: settings of the learning.
     """
 
     data: Sequence[str]

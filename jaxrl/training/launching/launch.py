@@ -36,9 +36,9 @@ def launch(words: Sequence[str], processes: int, restarts: int) -> int:
     """Runs a command in several processes, which all start again after one has died; returns the exit code.
 
     Args:
-      words: of the command line, after `jaxrl`.
-      processes: how many.
-      restarts: at most.
+      words: words of the command line, after `jaxrl`.
+      processes: number of processes.
+      restarts: most restarts.
 
     Raises:
       UserError: there is nothing to run, or the accelerators cannot be divided.
@@ -66,8 +66,8 @@ class Processes:
         """Starts nothing yet.
 
         Args:
-          words: of the command line, after `jaxrl`.
-          count: how many.
+          words: words of the command line, after `jaxrl`.
+          count: number of processes.
         """
         self._words, self._count = words, count
         self._each: list[subprocess.Popen[bytes]] = []

@@ -40,7 +40,7 @@ def train(config: Config, *, goes_on: bool = False) -> int:
     """Trains a new run; returns the exit code.
 
     Args:
-      config: with the name of the run.
+      config: configuration with the name of the run.
       goes_on: continue the run of that name if it is saved already.
 
     Raises:
@@ -59,9 +59,9 @@ def prepare(config: Config, join: bool, coordinator: str | None, processes: int 
     """Joins the other processes, if there are any, and tells XLA what the training needs; before it computes.
 
     Args:
-      config: of the training.
+      config: configuration of the training.
       join: whether there are other processes.
-      coordinator, processes, rank: see `distributed.join`.
+      coordinator, processes, rank: arguments as of `distributed.join`.
 
     Raises:
       UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
@@ -121,7 +121,7 @@ def make_training(plan: Plan, run: RunDirectory, *, resume: bool) -> Training:
     `train.from_run` names.
 
     Args:
-      plan: of the training.
+      plan: plan of the training.
       run: its directory, locked by the caller.
       resume: whether to go on, if a checkpoint was ever saved.
 
@@ -140,10 +140,10 @@ def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequ
     """Trains, saves and evaluates in a run; returns the exit code.
 
     Args:
-      plan: of the training.
+      plan: plan of the training.
       run: its directory.
       resume: continue from the newest intact checkpoint.
-      callbacks: which are told besides those of the configuration.
+      callbacks: callbacks that are told besides those of the configuration.
 
     Raises:
       UserError: another process trains the run, or the training cannot go on.

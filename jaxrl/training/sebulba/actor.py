@@ -39,10 +39,10 @@ class ActorThread(threading.Thread):
         """Makes its games, which are closed when the thread ends; starts nothing.
 
         Args:
-          setup: of the training.
-          number: of the actor, from 0.
-          pipeline: where rollouts go.
-          lanes: of all actors of this process, before rollout `first`; copied.
+          setup: setup of the training.
+          number: number of the actor, from 0.
+          pipeline: destination of rollouts.
+          lanes: lanes of all actors of this process, before rollout `first`; copied.
           first: number of the first rollout.
 
         Raises:

@@ -100,8 +100,8 @@ def host_numbers(seats: Any, names: tuple[str, ...], slots: int) -> np.ndarray:
     """i8[1 + M + K]: what the engine calls each controller of `jaxrl.league.seats`: -1 = asked, else a bot's number.
 
     Args:
-      seats: with the bots of the configuration, M of them.
-      names: of the game's bots.
+      seats: seats with the bots of the configuration, M of them.
+      names: names of the game's bots.
       slots: K, snapshots in the pool.
     """
     return np.array([-1, *(names.index(bot) for bot in seats.bots), *[-1] * slots], np.int8)

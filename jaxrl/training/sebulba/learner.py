@@ -59,8 +59,8 @@ class HostLearner:
         """Loads the host part of a learner, unless `lanes` show that it is loaded. Returns `Learner.on_device`.
 
         Args:
-          learner: of a state.
-          lanes: of the same state; None: before its first games.
+          learner: learner of a state.
+          lanes: lanes of the same state; None: before its first games.
           key: the training's.
         """
         if self._host is not None and (lanes is None or self._holds is not lanes):
@@ -85,7 +85,7 @@ class HostLearner:
         """Returns one update; the learner is donated except for its parameters, which actors may still use.
 
         Args:
-          learner: from `take`.
+          learner: result of `take`.
           rollout: arrays of the host.
           key: the training's.
           number: i32[], of the update.
@@ -133,8 +133,8 @@ class HostLearner:
         ended.
 
         Args:
-          state: before; its learner and its lanes, except for the returns, stay unchanged.
-          games_played: of the rollout, host arrays.
+          state: state before; its learner and its lanes, except for the returns, stay unchanged.
+          games_played: games of the rollout, host arrays.
           played: the opponent pool during the rollout, or None.
         """
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None

@@ -46,9 +46,9 @@ class Sebulba(Program):
         """Compiles and starts nothing.
 
         Args:
-          config: of the training.
+          config: configuration of the training.
           setup: game, algorithm and seats.
-          mesh: of the learner; actors use its devices in turn.
+          mesh: mesh of the learner; actors use its devices in turn.
 
         Raises:
           UserError: there are more games than there is room for.

@@ -27,17 +27,17 @@ class Session:
     """Actors that continue from one state.
 
     Attributes:
-      lanes: of the state that the learner has reached: only with that one the session goes on.
-      pipeline: between actors and learner.
+      lanes: lanes of the latest state; the session is reused only for this state.
+      pipeline: pipeline between actors and learner.
     """
 
     def __init__(self, setup: HostSetup, storages: Sequence[Storage], state: TrainState):
         """Starts all threads.
 
         Args:
-          setup: of the training.
-          storages: of its rollouts; no other session uses them.
-          state: to play on from.
+          setup: setup of the training.
+          storages: buffers of its rollouts; no other session uses them.
+          state: state to play on from.
         """
         config, first = setup.config.sebulba, int(state.update)
         self.lanes = state.lanes

@@ -34,9 +34,9 @@ class HostSetup:
     """The constant parts of a training on host games.
 
     Attributes:
-      config: of the training.
+      config: configuration of the training.
       rollout: game, algorithm and seats.
-      mesh: of the learner; actors use its devices in turn.
+      mesh: mesh of the learner; actors use its devices in turn.
     """
 
     config: Config
@@ -131,10 +131,10 @@ def actor_pool(
     """Lanes ``actor * share .. (actor + 1) * share - 1``, on the workers of `fleet` if there are any.
 
     Args:
-      config: of the training.
-      game: that is played.
+      config: configuration of the training.
+      game: game that is played.
       actor, share: number of the actor, and games of each.
-      seed: of the games; games that are loaded bring theirs.
+      seed: seed of the games; games that are loaded bring theirs.
       groups: parts that are stepped apart.
 
     Raises:
@@ -157,10 +157,10 @@ def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
     """Checks that the engine processes have room for the games of a training.
 
     Args:
-      config: of the training.
-      game: that is played.
+      config: configuration of the training.
+      game: game that is played.
       games: side by side.
-      key: of the configuration that says so, e.g. train.num_envs.
+      key: key of the configuration that says so, e.g. train.num_envs.
 
     Raises:
       UserError: games would have to take each other's process away at every decision, and be played again; or
@@ -187,9 +187,9 @@ def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
     """Returns all games of this process before the first rollout, dealt and staggered.
 
     Args:
-      setup: of the training.
+      setup: setup of the training.
       state: its first state, without lanes.
-      seed: of the engines.
+      seed: seed of the engines.
 
     Raises:
       UserError: an engine failed or hangs.

@@ -146,7 +146,7 @@ class Course:
 
         Args:
           update: updates done.
-          pool: with the rating of the policy; with several seeds their mean counts.
+          pool: pool with the rating of the policy; with several seeds their mean counts.
         """
         standing, watched, until = self.standing, self.watched, self.stage.until
         if watched and watched.until:

@@ -107,7 +107,7 @@ def carried(program: Program, before: TrainState) -> TrainState:
     """Returns the first state of a stage: the learner, the key and the counters of the stage before, and new games.
 
     Args:
-      program: of the stage.
+      program: program of the stage.
       before: the state of the program that trained until now; not donated, but its learner goes on in the new state.
     """
     update = int(np.asarray(before.update).reshape(-1)[0])

@@ -44,7 +44,7 @@ class TrainingEvaluation:
         """Compiles nothing yet.
 
         Args:
-          config: of the training; its section `evaluate` is read.
+          config: configuration of the training; its section `evaluate` is read.
           env: the game as it is evaluated.
           player: the policy; its parameters come with each call.
           opponents: bots.
@@ -82,9 +82,9 @@ class TrainingEvaluation:
         are not kept.
 
         Args:
-          folder: of the replays of the run.
+          folder: folder of the run's replays.
           found, players: the evaluation, and its players.
-          update: of the evaluation.
+          update: update that is evaluated.
           best: update of the best evaluation.
         """
         if self._recorder is None or not distributed.is_rank0():
@@ -110,7 +110,7 @@ def final_evaluation(
       run: the trained run.
       players: its seeds.
       before: the evaluations along the way, with the opponents and the programs of replays.
-      directory: of the run.
+      directory: directory of the run.
     """
     settings, env = run.config.evaluate, run.env
     where = f" in stage {run.stage!r}" if run.stage else ""

@@ -82,9 +82,9 @@ def sweep(base: Base, over: Sequence[str], *, trials: int, pruning: bool = True)
     """Runs what is missing of a number of trials, then prints and writes the table; returns the exit code.
 
     Args:
-      base: of every trial.
+      base: configuration of every trial.
       over: the keys to search, see `distribution`.
-      trials: of the whole sweep.
+      trials: number of trials of the whole sweep.
       pruning: end trials that are below the median.
 
     Raises:

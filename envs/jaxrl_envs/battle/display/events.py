@@ -23,7 +23,7 @@ def describe(before: BattlePosition, action: int, after: BattlePosition, seat: i
 
     Args:
       before, after: the positions around the step.
-      action: of the side asked in `before`.
+      action: action of the side asked in `before`.
       seat: the reader, called "you"; both sides see everything.
     """
     question = before.question

@@ -16,7 +16,7 @@ def describe(env: Env, before: State, action: int, after: State, seat: int | Non
     Args:
       env: the `BeastyBar` of the states.
       before, after: the states around the turn, one game.
-      action: of ``before.current_player``.
+      action: action of ``before.current_player``.
       seat: the reader, called "you"; None is told everything. The card that another seat draws stays secret.
     """
     del env

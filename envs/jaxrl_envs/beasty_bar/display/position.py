@@ -53,7 +53,7 @@ def look(state: State, observer: int | None = None) -> BeastyBarPosition:
     """Returns the table from the seat `observer`, or with all cards face up if it is None.
 
     Args:
-      state: of `BeastyBar`, one game, not a batch.
+      state: state of `BeastyBar`, one game, not a batch.
       observer: a seat.
     """
     game = state.game  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ def settled(before: State, action: int, after: State, observer: int | None = Non
 
     Args:
       before, after: the states around the turn.
-      action: of it.
+      action: action taken in that state.
       observer: a seat.
     """
     old, new = before.game, after.game  # type: ignore[attr-defined]

@@ -97,9 +97,9 @@ def scene(
     """See `jaxrl_envs.shared.display.playback.Playback.space`.
 
     Args:
-      team: of every car, 0 or 1.
-      size, offset: of a car's box, and where its middle is as seen from the car's place, uu.
-      seconds: of the sketches, [N].
+      team: team of every car, 0 or 1.
+      size, offset: size of a car's box, and its middle as seen from the car's place, uu.
+      seconds: times of the sketches, [N].
       sketches: ball, cars, forward, up, and where they are known boost, demolished, pads.
       walls: whether there is an arena.
     """

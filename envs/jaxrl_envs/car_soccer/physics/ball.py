@@ -18,7 +18,7 @@ class Touch:
 
     Attributes:
       live: bool. normal: from the car to the ball. arm: from the car's centre to its point of contact.
-      gap: between the two, uu.
+      gap: distance between the two, uu.
     """
 
     live: jax.Array

@@ -15,8 +15,8 @@ class Hitbox:
     """The shape of a car, uu, in its own axes (forward, right, up) from its centre of mass.
 
     Attributes:
-      size, offset: of the box. wheel_radius, wheel_rest: front, rear; rest is the length of the free suspension.
-      front, rear: where the left wheels hang (the right ones mirror them).
+      size, offset: measures of the box. wheel_radius, wheel_rest: front, rear; rest: length of the free suspension.
+      front, rear: places of the left wheels' suspension (the right ones mirror them).
     """
 
     size: tuple[float, float, float]
@@ -132,9 +132,9 @@ class PhysicsSettings:
 
     Attributes:
       teams: 0 or 1 for each car; their number is that of the cars.
-      hitbox: of all cars, one of `HITBOXES`.
-      iterations: of the contact solver; 10 as in the reference.
-      boost_use: per second. boost_at_spawn: what a car comes back with.
+      hitbox: hitbox of all cars, one of `HITBOXES`.
+      iterations: iterations of the contact solver; 10 as in the reference.
+      boost_use: amount per second. boost_at_spawn: amount that a car comes back with.
     """
 
     teams: tuple[int, ...] = (0, 1)

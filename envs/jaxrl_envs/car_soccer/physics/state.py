@@ -52,7 +52,7 @@ class Cars:
 
     Attributes:
       position, velocity, angular_velocity: vectors of f32[P]; the position is the centre of mass.
-      axes: how they are turned.
+      axes: orientations.
       boost: f32[P], 0..100.
       on_ground: bool[P], at least three wheels touch something.
       is_jumping, has_jumped, has_double_jumped, has_flipped, is_flipping: bool[P].
@@ -67,7 +67,7 @@ class Cars:
       bumped_car: i32[P], the car this one last bumped, -1 none; bump_cooldown: f32[P], left.
       jump_held: bool[P], whether jump was pressed in the last tick.
       hit_tick: i32[P], tick of the last extra hit on the ball.
-      wheels: what the wheels remember.
+      wheels: memory of the wheels.
     """
 
     position: Vec
@@ -119,7 +119,7 @@ class Counts:
 
     Attributes:
       touches: ticks in which the car touched the ball. bumps, demolitions: of other cars, by this one.
-      demolished: how often this car was. small_pads, big_pads: taken.
+      demolished: demolitions of this car. small_pads, big_pads: pads taken.
       last_touch: i32[P], the tick of the last touch, -1 if none.
     """
 

@@ -48,7 +48,7 @@ def ticks(
     """Returns an arena some ticks later.
 
     Args:
-      geometry: what stands still, None for empty space. settings: static, both.
+      geometry: everything static, None for empty space. settings: physics. Both are compile-time constants.
       arena: one arena, leaves as in `state`; `jax.vmap` gives it many.
       controls: f32[P, 8], see `bodies.Controls`; held for all ticks.
       count: ticks, static.

@@ -161,12 +161,12 @@ class Reward:
     """One reward made of components.
 
     Attributes:
-      weights: by name, of components among `known`; a pair is annealed, from its first to its second.
+      weights: weights by name, of components among `known`; a pair is annealed, from its first to its second.
       team_spirit: 0..1, the share of its own reward that a seat exchanges for the mean of its team.
       zero_sum: 0..1, the share of the mean of the other team that is taken off.
-      factors: of all rewards, by name (`FACTORS`): in overtime; with at most one goal between the teams in the last
+      factors: factors of rewards, by name (`FACTORS`): in overtime; with at most one goal between the teams in the last
         minute (close); of the team that is behind (losing).
-      clip: what a seat earns by itself in a decision is cut to -clip..clip; 0: it is not.
+      clip: bound on what a seat earns by itself in a decision, -clip..clip; 0: none.
       annealed: f32[], how far the annealing is, 0..1.
     """
 

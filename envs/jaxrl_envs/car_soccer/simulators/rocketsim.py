@@ -80,9 +80,9 @@ class RocketSim:
         """Reads the arena, which RocketSim does once in a process.
 
         Args:
-          settings: of the physics; the solver is RocketSim's.
+          settings: settings of the physics; the solver is RocketSim's.
           meshes: a folder, empty for our own arena; see `mesh.read_folder`.
-          count, delay: of ticks, see `ticks`.
+          count, delay: numbers of ticks, see `ticks`.
 
         Raises:
           UserError: the package is missing, or another arena has been read.

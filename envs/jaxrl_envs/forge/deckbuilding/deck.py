@@ -22,8 +22,8 @@ class Deck(NamedTuple):
     """A deck list.
 
     Attributes:
-      path: of its file.
-      cards: how many of each name are in the main deck.
+      path: path of its file.
+      cards: number of each name in the main deck.
       commanders: names in its section Commander.
     """
 
@@ -110,9 +110,9 @@ def check_decks(paths: Iterable[Path], scripts: Scripts | None, version: str = "
     """Rejects decks that cannot be played, with all that is wrong with them in one sentence.
 
     Args:
-      paths: of the decks.
-      scripts: what the Forge knows, None: that is not known here.
-      version: of the Forge.
+      paths: paths of the decks.
+      scripts: cards that the Forge knows, None: that is not known here.
+      version: Forge's version.
 
     Raises:
       UserError: a deck is empty, is a Commander deck, or has cards that are not known.

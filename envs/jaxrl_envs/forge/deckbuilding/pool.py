@@ -21,11 +21,11 @@ class PoolCard(NamedTuple):
     """A card that decks can be made of.
 
     Attributes:
-      name: as Forge writes it.
-      role: of `ROLES`.
+      name: name in Forge's spelling.
+      role: one of `ROLES`.
       cmc: mana value.
       pips: coloured symbols of its cost with repetition ("RR"); of a land the colours of its mana.
-      worth: how much of a creature it is for its cost; 0 of others.
+      worth: value of a creature for its cost; 0 of others.
     """
 
     name: str

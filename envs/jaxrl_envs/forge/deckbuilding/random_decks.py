@@ -24,10 +24,10 @@ class Archetype(NamedTuple):
     """A kind of deck.
 
     Attributes:
-      lands: how many.
-      uses: how many cards of each role, `pool.ROLES`.
+      lands: number of lands.
+      uses: number of cards of each role, `pool.ROLES`.
       curve: relative numbers of creatures by mana value.
-      colors: of which at least one is in the deck; any: all five.
+      colors: colours, at least one of which is in the deck; any: all five.
       single: the chance of one colour instead of two.
     """
 
@@ -70,8 +70,8 @@ def make_decks(pool: Sequence[PoolCard], count: int, seed: int = 0) -> list[Made
 
     Args:
       pool: `pool.pool_of`, in its order.
-      count: how many.
-      seed: of the drawing.
+      count: number of decks.
+      seed: seed of the drawing.
 
     Raises:
       UserError: there are too few cards.

@@ -23,7 +23,7 @@ class Scripts:
     """The scripts of the cards in a folder `res`.
 
     Attributes:
-      files: of each, the letters and digits of its file's name, and where it is; sorted.
+      files: letters and digits of each file's name, and its place; sorted.
     """
 
     def __init__(self, res: Path):

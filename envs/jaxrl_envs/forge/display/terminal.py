@@ -21,11 +21,11 @@ class ForgePosition(NamedTuple):
     """A saved game as plain Python, for text.
 
     Attributes:
-      how: it ended, "running" if it did not.
+      how: way in which it ended, "running" if it did not.
       winner: a seat or None.
       asked: the seat that has to decide, -1: no seat.
-      turn, seed: of the game.
-      decisions: what each seat was shown last, None before its first question.
+      turn, seed: turn and seed of the game.
+      decisions: last decision shown to each seat, None before its first question.
       question: the open one, or None.
     """
 
@@ -90,7 +90,7 @@ def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | 
 
     Args:
       before, after: the positions around the step.
-      action: of the seat that was asked before.
+      action: action of the seat that was asked before.
       seat: the observer; None sees everything.
       delegates: the first action that leaves the seat to Forge's AI.
     """

@@ -118,7 +118,7 @@ class Facts:
     """The facts about cards that were told in a game.
 
     Attributes:
-      seats: what each seat has seen of it.
+      seats: names that each seat has seen.
     """
 
     def __init__(self) -> None:

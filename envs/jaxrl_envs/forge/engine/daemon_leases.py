@@ -20,7 +20,7 @@ class DaemonLeases:
     """Leases daemons for the games of one engine, and returns them.
 
     Attributes:
-      fleet: see `jaxrl_envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
+      fleet: object with lease, release, failed, game_finished and capacity, see `jaxrl_envs.forge.fleet`.
       replays: {reason: how often games had to be played again}
       seated: names the players in the seats of a game that begins, by its number in the engine; () if unknown.
     """

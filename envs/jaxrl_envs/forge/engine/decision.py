@@ -24,7 +24,7 @@ class ForgeDecision(Question):
 
         Args:
           line: JSON in UTF-8, with or without "DECISION:" before it; also of an INFO line that reports a decision.
-          facts: what was told of the game's cards before; it keeps which of them the seat has seen.
+          facts: facts told of the game's cards before; they keep which of them the seat has seen.
 
         Raises:
           ValueError: it is no decision.

@@ -39,7 +39,7 @@ class GameSlot:
     Attributes:
       state: all of it.
       live: the conversation that plays it, a cache; it may be at another position, or not exist.
-      number: in its engine.
+      number: number in its engine.
       players: names of the players in the seats, if known, for recordings.
     """
 
@@ -235,7 +235,7 @@ class ForgeEngine(PythonEngine):
         Args:
           fleet: lends daemons, see `DaemonLeases`.
           num_games: N.
-          terms: what they have in common.
+          terms: terms that they have in common.
           seed, first_slot: a game depends on (seed, slot, episode) alone.
           recorder: a `Folder` of `recording` for all conversations, or None.
           remembered: positions by key and number of actions, for people; see `look`.

@@ -40,9 +40,9 @@ class Terms(NamedTuple):
 
     Attributes:
       pairs: the decks of both seats of every kind of game, as the daemons know them.
-      options: of NEWGAME.
-      mark: of everything that decides a game; saved games of another mark are refused.
-      profiles: of Forge's AI, which bots 1, 2, ... are.
+      options: options of NEWGAME.
+      mark: mark of everything that decides a game; saved games of another mark are refused.
+      profiles: profiles of Forge's AI for bots 1, 2, ...
       game_limit: CPU seconds that a daemon may spend on a game.
       max_decisions: number of actions after which a game is truncated.
       decision_timeout: seconds that a daemon may take for a decision.
@@ -67,15 +67,15 @@ class LiveGame:
     """A game as it is being played: a cache, which can be made again from a GameState at any time.
 
     Attributes:
-      lease: of its daemon, None: there is no conversation.
+      lease: lease of its daemon, None: there is no conversation.
       done: the actions taken so far.
-      progress: what followed from them.
+      progress: progress that followed from them.
       decision: the one that is open, None: it was answered to the daemon, and a line is awaited.
       shown: the last decision of each seat.
-      facts: what was told of its cards.
-      over: there is nothing more to come; `told`: the daemon has sent the result.
+      facts: facts told of its cards.
+      over: whether nothing more is to come; `told`: whether the daemon has sent the result.
       heard: anything since NEWGAME.
-      checking: it is played again, and not known yet to be the same game.
+      checking: whether it is played again, and not known yet to be the same game.
     """
 
     def __init__(self, terms: Terms):

@@ -21,7 +21,7 @@ class GameProgress:
 
     Attributes:
       digest: CRC-32 of all DECISION lines.
-      potential: of seat 0.
+      potential: potential of seat 0.
       seen: DECISION lines.
       partial: actions that the open decision has taken.
       asked: the seat, -1: no seat; type: the number of the decision's type.
@@ -70,11 +70,11 @@ class GameState:
     """A game at one of its positions.
 
     Attributes:
-      seed, slot, episode, drawn: what random numbers come from, see `jaxrl_envs.host.python_game`.
-      key: of the game.
+      seed, slot, episode, drawn: sources of random numbers, see `jaxrl_envs.host.python_game`.
+      key: key of the game.
       actions: all of both seats.
       how: RUNNING, or how it ended; winner: a seat or -1.
-      reward: of seat 0, by the last step.
+      reward: reward of seat 0, by the last step.
     """
 
     seed: int

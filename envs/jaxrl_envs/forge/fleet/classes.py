@@ -27,7 +27,7 @@ class CompileError(Exception):
 
     Args:
       problem: why, in a sentence.
-      output: what the compiler said.
+      output: the compiler's output.
       final: another attempt would end in the same way.
     """
 

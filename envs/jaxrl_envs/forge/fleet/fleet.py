@@ -164,7 +164,7 @@ class Fleet:
 
         Args:
           lease: its connection is closed.
-          reason: in a word or two, for the counts; `NO_START` if NEWGAME was not answered in time.
+          reason: a word or two for the counts; `NO_START` if NEWGAME was not answered in time.
 
         Raises:
           FleetError: the daemon is healthy, but plays other clients' games all the time.
@@ -191,8 +191,8 @@ class Fleet:
         """Counts a game.
 
         Args:
-          seconds: that it took.
-          how: it ended, in a word: won, draw, cut, timeout, error.
+          seconds: duration.
+          how: ending, in a word: won, draw, cut, timeout, error.
         """
         with self._changed:
             self._results[how] += 1

@@ -38,7 +38,7 @@ def java_flags(
       profile: a name of `PROFILES`.
       heap_mb: size of the heap.
       private: an existing folder that the JVM takes for the user's.
-      version: of Java.
+      version: version of Java.
       own: options of the user, after all others; one that chooses a collector replaces the profile.
       jfr: file of a Java Flight Recorder, written when the JVM ends.
     """

@@ -83,9 +83,9 @@ def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 
 
     Args:
       decks: names or paths.
-      profiles: of Forge's AI; "" is its default.
-      games: how many.
-      seed: of the first game; the next ones have the numbers after it.
+      profiles: profiles of Forge's AI; "" is its default.
+      games: number of games.
+      seed: seed of the first game; the next ones have the numbers after it.
     """
     pairs = [(a, decks[(i + gap) % len(decks)]) for gap in range(1, len(decks)) for i, a in enumerate(decks)]
     pairs = pairs or [(decks[0], decks[0])]
@@ -99,7 +99,7 @@ def newgame(job: Job, passes: bool = False, limit: float = LIMIT_SECONDS) -> str
 
     Args:
       job: its decks, profiles and seed.
-      passes: also the decisions in which passing is the only choice.
+      passes: whether decisions in which passing is the only choice are asked, too.
       limit: seconds of computing after which it is cut off.
     """
     parts = ["NEWGAME", *(quoted(deck_argument(deck)) for deck in job.decks), "-o", *([] if passes else ["-a"])]
@@ -124,8 +124,8 @@ def play(
     Args:
       fleet: lends a daemon.
       command: begins the game.
-      seconds: to wait for a line.
-      answer: of a decision; None: no decision is asked for.
+      seconds: longest wait for a line.
+      answer: function that answers a decision; None: no decision is asked for.
 
     Raises:
       UserError: the daemon refuses it, or it went wrong several times.

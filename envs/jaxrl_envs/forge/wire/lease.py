@@ -16,7 +16,7 @@ class Lease:
     """A link while it belongs to one game, which enters it to play and leaves it in between.
 
     Attributes:
-      link: to a daemon.
+      link: connection to a daemon.
       daemon: whatever the fleet knows it by.
       status: "running", "idle" (not in use at the moment) or "gone" for ever.
       last_used: seconds of the monotonic clock, when it was left.

@@ -32,7 +32,7 @@ class Driven(Protocol):
     Attributes:
       rate: frames a second.
       every: frames between two decisions of agents.
-      handles: of a person.
+      handles: controls of a person.
     """
 
     rate: int

@@ -37,7 +37,7 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
 
     Args:
       drawings: SVG documents whose coordinates begin at 0, at least one.
-      words: what is written below each of them.
+      words: captions below each of them.
       pace: 2 is twice as fast.
     """
     roots = [ElementTree.fromstring(_named_apart(drawing)) for drawing in drawings]

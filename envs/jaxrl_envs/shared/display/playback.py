@@ -36,11 +36,11 @@ class PlaybackDecisions(NamedTuple):
     """Decisions of a game's players, T of them: all that a policy needs to judge it.
 
     Attributes:
-      game, options: which, as in the registry.
-      seats: who was asked, i32[T] (i32[T, P] in a simultaneous game, and so on below).
-      observations: what the seat asked saw, [T] pytrees of arrays.
-      legal: what it could do, [T] of bool[A].
-      actions: what it did, i32[T].
+      game, options: the game, as in the registry.
+      seats: seats asked, i32[T] (i32[T, P] in a simultaneous game, and so on below).
+      observations: observations of the seat asked, [T] pytrees of arrays.
+      legal: its legal actions, [T] of bool[A].
+      actions: its actions, i32[T].
     """
 
     game: str
@@ -56,18 +56,18 @@ class Playback:
     """A game as frames 0 .. `frames` - 1, T = frames - 1.
 
     Attributes:
-      title, seats: for people; the names of who sat there, [P].
-      view: how a frame is shown, one of VIEWS.
-      frames: how many there are.
+      title, seats: title for people; names of the players, [P].
+      view: kind of display, one of VIEWS.
+      frames: number of frames.
       picture: (frame) -> an SVG document, or text.
-      moments: in order of time.
+      moments: moments in order of time.
       curves: figures by name, [frames][P]; "value" is what the seats expected.
-      seconds: from one frame to the next; 0 where frames are turns.
-      space: for the view "space", what moves and where: {"arena": {"outline": [[x, y]], "height", "goals"}, "spots":
+      seconds: time from one frame to the next; 0 where frames are turns.
+      space: moving parts of the view "space": {"arena": {"outline": [[x, y]], "height", "goals"}, "spots":
         [{"place", "radius", "there"}], "bodies": [{"name", "shape", "team", "size", "places", "turns", "gone"}]}, with
         lengths in one unit of the game, z up, and turns as quaternions x, y, z, w; "times": seconds of its key frames.
-      note: what a person should know about it, a sentence.
-      decided: for policies that judge it, decision t leads from frame t to t + 1; None: this is not known.
+      note: remark for people about it, a sentence.
+      decided: decisions for policies that judge it; t leads from frame t to t + 1; None: this is not known.
     """
 
     title: str
@@ -105,10 +105,10 @@ def of_states(
     Args:
       env: a `jaxrl_envs.contract.env.Env`.
       states: one game from its first state on.
-      actions: between them.
-      title, seats: as in `Playback`.
-      offers: what the game has of `mark`, `curves` and `space`.
-      game, options: as in the registry; by default `Env.id` and none.
+      actions: actions between them.
+      title, seats: names as in `Playback`.
+      offers: the game's `mark`, `curves` and `space`, where it has them.
+      game, options: the game as in the registry; by default `Env.id` and none.
     """
     in_space = "space" in offers
     moments = []

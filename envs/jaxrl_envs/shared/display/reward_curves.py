@@ -23,7 +23,7 @@ def picture(env: Env, states: Sequence[State], names: Sequence[str]) -> str:
     Args:
       env: the game; `Env.reward_parts` tells the components.
       states: one game from its first state on.
-      names: of the seats' players, [P].
+      names: names of the seats' players, [P].
     """
     shown = panels(env, states)
     rows = -(-len(shown) // COLUMNS)

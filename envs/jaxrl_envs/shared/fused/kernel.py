@@ -46,7 +46,7 @@ def fused(function: Callable[..., Any], *, block: int = BLOCK, interpret: bool =
     bit by bit; floats may differ in their last bits, since a GPU rounds quotients and roots differently.
 
     Args:
-      function: of one lane, pure, without what `rules` and `trace` lack (sorts, matrix products, callbacks).
+      function: function of one lane, pure, without what `rules` and `trace` lack (sorts, matrix products, callbacks).
       block: lanes of one instance of the kernel, a power of two, at least 32.
       interpret: True runs the kernel on any device, slowly, for tests.
 

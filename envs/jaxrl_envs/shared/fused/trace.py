@@ -91,7 +91,7 @@ class KernelTrace:
     """Evaluates jaxprs of one lane for the lanes of a block.
 
     Attributes:
-      rules: for primitives that are not elementwise, (trace, equation, *operands, **parameters) -> results.
+      rules: rules for primitives that are not elementwise, (trace, equation, *operands, **parameters) -> results.
       tables: references to arrays in memory, by the identity of what they hold.
       known: results by operation and operands, of the bodies of loops and branches that are being traced, the innermost
         last: nothing is computed twice.

@@ -18,7 +18,7 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
     Args:
       env: the `SkullKing` of the states.
       before, after: the states around the step, one game.
-      action: of ``before.current_player``.
+      action: action of ``before.current_player``.
       seat: the reader, called "you"; None is told everything. Bids are secret until all are made, and what others
         discard stays secret.
     """

@@ -36,10 +36,10 @@ def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed:
     """Lanes ``actor * share .. (actor + 1) * share - 1`` on this actor's share of the workers.
 
     Args:
-      config: of the training, with `fleet.workers`.
-      game: for its sizes.
+      config: configuration of the training, with `fleet.workers`.
+      game: game, for its sizes.
       actor, share: number of the actor, and games of each.
-      seed: of the games; games that are loaded bring theirs.
+      seed: seed of the games; games that are loaded bring theirs.
       groups: parts that are stepped apart.
 
     Raises:

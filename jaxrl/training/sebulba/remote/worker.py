@@ -112,9 +112,9 @@ class EngineWorker:
         """Executes orders in sequence and returns the result of the last one.
 
         Args:
-          block: which one.
-          number: of the first order, among all that the block was given; games begin with one of any number.
-          orders: at least one.
+          block: number of the block.
+          number: number of the first order, among all that the block was given; games begin with one of any number.
+          orders: orders, at least one.
         """
         pool, rows = self._pools[block], self._rows[block]
         with self._one_at_a_time[block]:

@@ -89,12 +89,12 @@ class WorkerPool:
         """Sets up a pool; no worker is asked yet.
 
         Args:
-          game: for its sizes; nothing is played here.
-          workers: that each have `groups` blocks of share / groups / len(workers) games.
+          game: game, for its sizes; nothing is played here.
+          workers: workers, each with `groups` blocks of share / groups / len(workers) games.
           share: N.
           groups: blocks of games.
           threads: engine threads of all workers, for metrics.
-          tries: how often in a row a block may be lost with its worker.
+          tries: number of times in a row that a block may be lost with its worker.
         """
         self.groups, self.threads = groups, [None] * threads
         self.controllers = np.full((share, game.num_players), -1, np.int8)
@@ -287,10 +287,10 @@ def unsound(answer: Answer, number: int, game: HostGame, games: int) -> str:
     finite where they must be, and of the orders that stand.
 
     Args:
-      answer: of a worker.
-      number: of the order that follows.
-      game: that is played.
-      games: of the block.
+      answer: a worker's answer.
+      number: number of the order that follows.
+      game: game that is played.
+      games: games of the block.
     """
     if answer.next != number:
         return f"up to order {answer.next}, not {number}"

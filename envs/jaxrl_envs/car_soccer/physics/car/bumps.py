@@ -22,7 +22,7 @@ class Bumps:
     """Bumps and demolitions of cars in a tick.
 
     Attributes:
-      is_demoed, respawn_time, bumped_car, bump_cooldown: of the cars as they are now, as in `Cars`.
+      is_demoed, respawn_time, bumped_car, bump_cooldown: state of the cars as they are now, as in `Cars`.
       push: vectors of f32[P, B], added to the velocities after the solver.
       bumps, demolitions, demolished: i32[P, B], as in `Counts`.
     """
@@ -70,7 +70,7 @@ def bumps(cars: Cars, teams: tuple[int, ...], first: list[int], second: list[int
 
     Args:
       cars: [P, B], before forces and contacts.
-      teams: of the P cars.
+      teams: teams of the P cars.
       first, second: the cars of each of the K pairs.
       points: the new points, leaves [N, K, B]; none for pairs of which a car was demolished before.
     """

@@ -31,7 +31,7 @@ class Hit:
     """The nearest thing below each wheel; leaves [P, 4, B].
 
     Attributes:
-      distance: along the ray, inf = none. normal: of the surface.
+      distance: distance along the ray, inf = none. normal: normal of the surface.
       still: bool, it is the arena. velocity, slip: of the body that was hit, zero for the arena: at the point that was
         hit, and for forces along the wheel, as the reference has it, at the same arm from its own centre.
       resistance: inverse of the mass that body shows sideways to the wheel, 1/kg; 0 for the arena.
@@ -51,8 +51,8 @@ class Grip:
 
     Attributes:
       touching, still: bool; anything, the arena. hang: from the centre to where the wheel hangs.
-      arm: from the centre to the point of contact. normal: of the ground.
-      length: of the suspension. closing: 1 / cosine of the ground's tilt. speed: of the suspension, uu/s.
+      arm: vector from the centre to the point of contact. normal: normal of the ground.
+      length: suspension length. closing: 1 / cosine of the ground's tilt. speed: suspension speed, uu/s.
       axle: direction of the wheel's axle, to the right. friction: force of friction, kg uu/s^2.
     """
 

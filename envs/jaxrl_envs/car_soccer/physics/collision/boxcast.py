@@ -28,7 +28,7 @@ def cast_few(place: Vec, way: Vec, half: Size) -> tuple[jax.Array, Vec]:
     """Casts those of many rays that may hit.
 
     Args:
-      place: where the rays start, in the axes of a box round the origin, f32[...]. way: to their ends.
+      place: start of the rays in the axes of a box round the origin, f32[...]. way: vectors to their ends.
       half: half the sides of the box, uu.
 
     Returns:

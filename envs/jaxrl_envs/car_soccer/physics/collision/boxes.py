@@ -40,9 +40,9 @@ def box_contacts(
     """Returns the points in which pairs of cars touch, none for boxes apart.
 
     Args:
-      first_position, first_axes, second_position, second_axes: of the cars, [K, B].
+      first_position, first_axes, second_position, second_axes: state of the cars, [K, B].
       half: half the length, width and height of the box, uu.
-      offset: of its centre from the car's position, in the car's axes.
+      offset: offset of its centre from the car's position, in the car's axes.
 
     Returns:
       leaves [4, K, B]: points on either car in its own axes, in the reference's order: ten rounds of impulses do not
@@ -70,7 +70,7 @@ class _BoxPair(NamedTuple):
 
     Attributes:
       half: half their lengths.
-      apart: from the first centre to the second.
+      apart: vector from the first centre to the second.
       first, second: their axes.
       cosines: [i][j] of the first's axis i and the second's j, so column j is that axis in the first's axes.
       from_first, from_second: `apart` in the first's axes, in the second's.
@@ -302,7 +302,7 @@ def _slab(sides: list[_Side], half: jax.Array, against: jax.Array, turn: float) 
 
     Args:
       against: bool, whether the polygon runs down x = -half.
-      turn: what a border's `turn` is beyond the polygon's there.
+      turn: difference of a border's `turn` from the polygon's there.
     """
     cut, low, high = [], [jnp.full_like(half, jnp.inf)] * 2, [jnp.full_like(half, -jnp.inf)] * 2
     leaves = [jnp.zeros_like(half)] * 2  # where on the way round the polygon meets a border from inside

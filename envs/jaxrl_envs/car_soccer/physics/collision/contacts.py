@@ -134,7 +134,7 @@ def constraints(ball: Body, cars: Body, touch: Touch, points: Points, meetings: 
 
     Args:
       ball, cars: leaves [B], [P, B]. touch: leaves [P, B].
-      points: on the arena, leaves [N, P, B]. meetings: of pairs, leaves [4, K, B].
+      points: contacts with the arena, leaves [N, P, B]. meetings: contacts of pairs, leaves [4, K, B].
     """
     count, arm = touch.gap.shape[0], touch.normal * -c.BALL_RADIUS
     hits = contact(ball, cars, touch.normal, arm, touch.arm, touch.gap, touch.live, c.BALL_CAR)

@@ -33,7 +33,7 @@ class Body:
     """A body as the rows of the solver need it.
 
     Attributes:
-      velocity, spin: before the forces of this tick. forced_velocity, forced_spin: after them. World axes.
+      velocity, spin: state before the forces of this tick. forced_velocity, forced_spin: after them. World axes.
       axes: None for the ball, which is the same all round.
       inverse_mass: 1/kg. inverse_inertia: about its own axes.
     """
@@ -171,7 +171,7 @@ def solve(
     """Solves the contacts in the order of `constraints`.
 
     Args:
-      bodies: what the numbers of constraints mean.
+      bodies: bodies that the numbers of constraints refer to.
       constraints: rows of all lanes; those that are not live in a lane change nothing there.
       walls: the surfaces that push the first body out, before all else: normals, and speeds as `Contact.push`.
 

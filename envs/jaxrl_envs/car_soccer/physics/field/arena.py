@@ -257,7 +257,7 @@ def chassis_contacts(geometry: Geometry | None, position: Vec, axes: Axes, body:
 
     Args:
       geometry: the arena, None for empty space.
-      position, axes: of the cars, leaves [P, B].
+      position, axes: pose of the cars, leaves [P, B].
 
     Returns:
       points with leaves [N, P, B]: on the plane that is overlapped most, then on triangles, as they are solved. And the

@@ -115,11 +115,11 @@ def near(
       start: i32[..., n], what `Grid.find` says of each place; n lanes with some places each, which are gathered if one
         of them is near a triangle.
       lanes: a pytree of [..., n].
-      nothing: what n lanes have found before they have seen a triangle, a pytree of [..., n].
+      nothing: results of n lanes before they have seen a triangle, a pytree of [..., n].
       may: (normals, offsets, lanes) -> bool, false only where a triangle of the plane normal * point + offset = 0 is
         nothing to a lane; a broad test, of several planes at once on a first axis. None: all of a list are read.
       one: (found, a triangle per place, lanes, whether that triangle is really in the place's list) -> found.
-      last: what to make of that in the end, a pytree of f32[..., n].
+      last: function of that for the final result, a pytree of f32[..., n].
 
     Returns:
       the pytree of `last`, [..., n].
