@@ -1,7 +1,5 @@
 """Builds the compiled parts (Cython); everything else about the package stands in pyproject.toml.
 
-Those of scripts/ are built in place only, which an editable installation does too: they are no part of the package.
-
 JAXRL_BUILD=checked builds them with bounds checks: of typed memoryviews by Cython, of C arrays by the compiler, where a
 violation stops the process. JAXRL_BUILD=address builds them for AddressSanitizer. Both are for the tests.
 """
@@ -30,7 +28,7 @@ LINK = ["-fsanitize=address"] if KIND == "address" else []
 def extensions() -> list[Extension]:
     """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
     only = os.environ.get("JAXRL_ONLY")
-    found = (path for root in ("envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
+    found = (path for root in ("envs", "jaxrl") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
     return [
         Extension(
@@ -60,16 +58,13 @@ def write_layout() -> None:
 
 
 class BuildParts(build_ext):
-    """In place everything is built, for the package only what belongs to it."""
+    """Builds several parts at once; in place through a folder of its own, as a wheel takes all of the usual one."""
 
     def finalize_options(self) -> None:
-        """Leaves out what is not to be installed; a wheel takes all that lies in the usual build folder."""
         super().finalize_options()
         self.parallel = self.parallel or CORES
         if self.inplace:
             self.build_lib = os.path.join("build", "in-place")
-        else:
-            self.extensions = [each for each in self.extensions if not each.name.startswith("scripts.")]
 
 
 write_layout()

@@ -1,7 +1,7 @@
 """`jaxrl diagnose`: reports where time and memory of a configuration go on this machine, and compares saved reports.
 
 Everything is measured in this process with the programs that training uses, after one untimed call each. For figures
-to publish, with peers and several batch sizes, use `python -m scripts.benchmark` in a checkout.
+to publish, with several batch sizes or a peer, use the scripts of `scripts/benchmark` in a checkout.
 """
 
 from __future__ import annotations

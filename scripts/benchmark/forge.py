@@ -1,255 +1,232 @@
-"""The parts of a benchmark of Forge: what games cost whose engine is a JVM, and which JVM profile is the cheapest.
+"""`python -m scripts.benchmark.forge`: CPU time of games of Magic, of the JVM and of this process.
 
-The measuring is done in `scripts.benchmark.daemons`; here are the parts, the tables and the line in the user's
-configuration.
+    python -m scripts.benchmark.forge --machine 16:0.80     # and games an hour of a machine with its price
+    python -m scripts.benchmark.forge --profiles            # with every set of JVM flags
+    python -m scripts.benchmark.forge --short-cuts          # with and without the daemon's short cuts, by deck
+
+Both seats choose at random, through engine and pool as in a training, or both are Forge's AI, of which no decision
+reaches us. CPU counts, not the clock: a JVM's is read from /proc before and after a block of games. What is compared
+takes turns, each on a JVM of its own that has warmed up, and medians over rounds are printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
-import functools
-import os
+import itertools
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
 
-from jaxrl.config import Config
+import numpy as np
+
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.config import command_line
+from jaxrl.diagnose import hardware
 from jaxrl.games import deployment
-from jaxrl.text_tables import table
+from jaxrl.text_tables import machine, table
+from jaxrl_envs.forge.fleet.profiles import PROFILES
+from jaxrl_envs.forge.game import ForgeGame
+from jaxrl_envs.forge.recordings import record_ai, recording
 from jaxrl_envs.forge.settings import Deployment
-from jaxrl_envs.shared import files
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.game import RANDOM, make_buffers
 from jaxrl_envs.shared.errors import UserError
-from scripts.benchmark import daemons
-from scripts.benchmark.report import Found, Part, wanted
 
-PARTS = ("games", "short_cuts", "sweep")
-ASKED = ("short_cuts", "sweep")  # parts that are measured only if they are named
-SECTION = "forge"  # of a configuration, whose keys the sweep decides
-SIZES = (2, 16, 64)  # cores of machines, if none is named
-SAME = 0.02  # two medians that differ by less are taken for equal: then the smaller heap is the better one
+DECKS = ("aggro", "counterspells", "xcosts", "walkers")
+GAME_SECONDS = 900.0  # for one game, on a busy machine
+KINDS = {"random": "random play", "ai": "Forge's AI"}
+WANTED = 1e7  # games that a machine is asked for
 
 
-class ForgeEffort(NamedTuple):
-    """How much to play."""
+class Block(NamedTuple):
+    """Some games, and what they cost."""
 
-    warm_up: int  # games of each kind before anything counts
-    rounds: int
-    games: int  # of each kind in a round
-
-
-class ForgeTask(NamedTuple):
-    """What a part works with."""
-
-    effort: ForgeEffort
-    deployment: Deployment
-    decks: tuple[str, ...]
-    config: str | None  # the user's file
-    say: Callable[[str], Any]  # told how far it is
-    machines: tuple[daemons.Machine, ...] = ()
+    decisions: int  # that our side was asked
+    jvm: float  # seconds of CPU
+    own: float  # seconds of CPU, of this process
+    durations: tuple[float, ...]  # seconds of the clock, of each game
 
 
-QUICK, FULL = ForgeEffort(4, 2, 4), ForgeEffort(24, 5, 12)
-
-
-def plan(config: Config, args: argparse.Namespace, say: Callable[[str], Any]) -> list[Part]:
-    """What is measured.
+class Bench:
+    """The JVM of one deployment with a game that is played on it; a context manager.
 
     Args:
-      config: where Forge is found; its decks, if it is one of this game.
-      args: of the command line.
-      say: told how far it is.
-
-    Raises:
-      UserError: a part that there is not.
+      place: where Forge runs.
+      decks: each is played against itself, in turn.
     """
-    decks = tuple(config.env.options.get("decks", daemons.DECKS)) if config.env.id == "forge" else daemons.DECKS
-    effort, place = QUICK if args.quick else FULL, Deployment(**deployment(config))
-    machines = tuple(machine_of(text) for text in args.machine or ())
-    task = ForgeTask(effort, place, decks, args.config, say, machines)
-    only = args.only or (["sweep"] if args.sweep else None)
-    return [
-        Part(TITLES[part], part, functools.partial(RUN[part], task)) for part in wanted("forge has", PARTS, only, ASKED)
-    ]
+
+    def __init__(self, place: Deployment, decks: Sequence[str]):
+        self.game = ForgeGame(decks=tuple(decks), pairings="mirror")
+        self.game.deploy(dataclasses.replace(place, daemons=1, record=""))
+        self.fleet, self._seed = self.game.fleet(), 0
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.fleet.close()
+
+    def play(self, kind: str, games: int) -> Block:
+        """Plays games of one of `KINDS`."""
+        self.fleet.release(self.fleet.lease(), finished=False)  # a start is not a part of it
+        jvm, own = self._jvm_seconds(), time.process_time()
+        decisions, durations = self._of_ai(games) if kind == "ai" else self._random(games)
+        return Block(decisions, self._jvm_seconds() - jvm, time.process_time() - own, tuple(durations))
+
+    def _jvm_seconds(self) -> float:
+        return sum(each["cpu_seconds"] for each in self.fleet.counters()["daemons"])
+
+    def _of_ai(self, games: int) -> tuple[int, list[float]]:
+        pairs, durations = self.game._located()[0], []
+        for number in range(games):
+            one, other = map(recording.quoted, pairs[number % len(pairs)])
+            self._seed, began = self._seed + 1, time.perf_counter()
+            record_ai.play(self.fleet, f"NEWGAME {one} {other} -q -s {self._seed}", GAME_SECONDS)
+            durations.append(time.perf_counter() - began)
+        return 0, durations
+
+    def _random(self, games: int) -> tuple[int, list[float]]:
+        self._seed += 1
+        buffers, decisions, durations = make_buffers(self.game, 1), 0, []
+        slots, choice = np.zeros(1, np.int32), np.full(1, RANDOM, np.int32)
+        engine = self.game.engine(1, self._seed)
+        with HostPool(engine, threads=1, mode="async", timeout=GAME_SECONDS, follow=False) as pool:
+            for _ in range(games):  # each begins when the one before it is over: no half of another is in the figures
+                began = time.perf_counter()
+                pool.begin(slots, buffers)
+                pool.recv(count=1)
+                while not (buffers.terminated[0] or buffers.truncated[0]):
+                    pool.send(choice, games=slots)
+                    pool.recv(count=1)
+                    decisions += 1
+                durations.append(time.perf_counter() - began)
+        return decisions, durations
 
 
-# ---- parts --------------------------------------------------------------------------------------------------------
+Blocks = dict[tuple[str, str], list[Block]]  # by what is compared and one of KINDS
 
 
-def _games(task: ForgeTask) -> Found:
-    """Random play of both seats beside the engine's own AI, on one JVM."""
-    if task.deployment.remote:
-        raise UserError("the CPU of daemons elsewhere cannot be seen from here: set forge.daemons to auto.")
-    rounds = []
-    with daemons.Bench(dataclasses.replace(task.deployment, daemons=1), task.decks) as bench:
-        for number, each in enumerate(daemons.compared(bench, **task.effort._asdict())):
-            rounds.append(each)
-            ai, ours = (side.ms_per_game for side in each)
-            task.say(f"round {number + 1} of {task.effort.rounds}: AI {ai:.0f} ms a game, random play {ours:.0f} ms")
-        facts = daemons.summary(rounds) | {"decks": list(task.decks), "rss_mib": bench.memory_mib()}
-        for kind, play in (("ai", bench.against_itself), ("random", bench.random_play)):  # not while CPU is measured
-            with daemons.Watch(bench) as watch:
-                block = play(task.effort.games)
-            facts[f"{kind}_shares"] = daemons.shares(block, watch.statuses)
-    rows = [
-        [
-            "the engine's AI in both seats",
-            f"{facts['ai_ms_per_game']:.0f}",
-            "",
-            f"{facts['ai_games_per_cpu_second']:.3f}",
-            *(f"{seconds:.2f}" for seconds in facts["ai_seconds"]),
-        ],
-        [
-            "random play in both seats",
-            f"{facts['random_ms_per_game']:.0f}",
-            f"{facts['own_ms_per_game']:.1f}",
-            f"{facts['random_games_per_cpu_second']:.3f}",
-            *(f"{seconds:.2f}" for seconds in facts["random_seconds"]),
-        ],
-    ]
-    head = ["CPU", "JVM ms a game", "ours ms a game", "games per CPU s", "p50 s", "p95 s"]
-    return facts, "\n".join(
-        [
-            table(head, rows),
-            f"random play against the AI, by games per CPU second: {facts['ratio']:.2f}",
-            f"CPU outside of the JVM: {100 * facts['outside_the_jvm']:.2f} %; "
-            f"{facts['decisions_per_game']:.0f} decisions a game; {facts['rss_mib']:.0f} MiB resident; "
-            f"profile {task.deployment.profile}, {task.deployment.heap_mb} MiB; decks {', '.join(task.decks)}",
-            *_shares(facts),
-            "",
-            _machines(facts, task.machines),
-        ]
-    )
+def measure(benches: Mapping[str, Bench], kinds: Sequence[str], warm_up: int, rounds: int, games: int) -> Blocks:
+    """Plays blocks of games on all benches in turn, after a warm-up of each."""
+    found: Blocks = {key: [] for key in itertools.product(benches, kinds)}
+    for number in range(rounds + 1):
+        print(f"round {number} of {rounds}" if number else "warming up", file=sys.stderr, flush=True)
+        for name, kind in found:
+            block = benches[name].play(kind, games if number else warm_up)
+            found[name, kind] += [block] if number else []
+    return found
 
 
-def _shares(facts: dict[str, Any]) -> list[str]:
-    """The table of what the time of a game is spent on, if the daemon tells."""
-    both = facts["ai_shares"], facts["random_shares"]
-    if not all(both):
-        return []
-    names = daemons.DOINGS | {
-        "own": "- of which this process computes",
-        "network": "- of which network and scheduler",
-        "gc": "garbage collection, in all of these",
-    }
-    rows = [[words, *(f"{100 * each[key]:.1f} %" for each in both)] for key, words in names.items()]
-    return ["", table(["time of a game on one JVM", "the engine's AI", "random play"], rows)]
+def per_cpu_second(blocks: Sequence[Block]) -> float:
+    """Games per CPU second; what client and encoder take of this process is in it."""
+    return sum(len(each.durations) for each in blocks) / sum(each.jvm + each.own for each in blocks)
 
 
-def _machines(facts: dict[str, Any], machines: Sequence[daemons.Machine]) -> str:
-    """The table of machine sizes: games per CPU second here, times cores."""
+def rates(blocks: Blocks) -> str:
+    """The table of games: CPU in ms a game, and by the clock half of the games and 95 % of them."""
     rows = []
-    for machine in machines or [daemons.Machine(count) for count in SIZES]:
-        for kind in ("random", "ai"):
-            found = daemons.on_machine(machine, facts[f"{kind}_games_per_cpu_second"])
-            price = ["" if found[key] is None else f"{found[key]:,.2f}" for key in ("price", "total")]
-            rate = f"{found['per_second']:.2f}", f"{found['per_hour']:,.0f}", f"{found['days']:,.1f}"
-            rows.append(
-                [f"{machine.cores} cores, {'random play' if kind == 'random' else 'AI'}", price[0], *rate, price[1]]
-            )
-    head = ["measured here x cores", "price an hour", "games/s", "games/hour", "days for 10 million", "price of these"]
-    return table(head, rows)
+    for (name, kind), of in blocks.items():
+        jvm = [1e3 * each.jvm / len(each.durations) for each in of]
+        own = median(1e3 * each.own / len(each.durations) for each in of)
+        half, most = np.quantile([seconds for each in of for seconds in each.durations], [0.5, 0.95])
+        cpu = [f"{value:.0f}" for value in (median(jvm), min(jvm), max(jvm))]
+        rows.append(
+            [f"{name}{KINDS[kind]}", *cpu, f"{own:.1f}", f"{per_cpu_second(of):.3f}", f"{half:.2f}", f"{most:.2f}"]
+        )
+    header = ["both seats", "JVM ms a game", "least", "most", "ours ms", "games per CPU s", "p50 s", "p95 s"]
+    return table(header, rows)
 
 
-def machine_of(text: str) -> daemons.Machine:
-    """The machine that "16" or "16:0.80" describes: cores, and a price per hour.
+def machines(blocks: Blocks, wanted: Sequence[tuple[int, float]]) -> str:
+    """The table of machines: games per CPU second here, times cores."""
+    rows = []
+    for (cores, price), ((_, kind), of) in itertools.product(wanted, blocks.items()):
+        rate = cores * per_cpu_second(of)
+        hours = WANTED / rate / 3600
+        figures = (f"{rate:.2f}", f"{3600 * rate:,.0f}", f"{hours / 24:,.1f}", f"{price:.2f}", f"{hours * price:,.2f}")
+        rows.append([f"{cores} cores, {KINDS[kind]}", *figures])
+    return table(["", "games/s", "games/hour", "days for 10 million", "price an hour", "price of these"], rows)
+
+
+def machine_of(text: str) -> tuple[int, float]:
+    """Cores and price per hour of "16:0.80".
 
     Raises:
       UserError: it is of another form.
     """
-    match = re.fullmatch(r"([1-9]\d{0,5})(?::(\d{1,6}(?:\.\d+)?))?", text)
+    match = re.fullmatch(r"([1-9]\d{0,5}):(\d{1,6}(?:\.\d+)?)", text)
     if match is None:
-        raise UserError(f"--machine {text!r}: write cores and a price per hour, e.g. 16:0.80, or cores alone.")
-    return daemons.Machine(int(match[1]), None if match[2] is None else float(match[2]))
+        raise UserError(f"--machine {text!r}: write cores and a price per hour, e.g. 16:0.80.")
+    return int(match[1]), float(match[2])
 
 
-def _short_cuts(task: ForgeTask) -> Found:
-    """What the daemon's short cuts save."""
-    found = daemons.short_cuts(task.deployment, task.decks, **task.effort._asdict(), say=task.say)
-    keys = ("random", "random_stock", "ai", "ai_stock")
-    rows = [[each["deck"], *(f"{each[key]:.0f}" for key in keys)] for each in found]
-    head = ["ms a game, CPU of the JVM", "random play", "without short cuts", "the engine's AI", "without short cuts"]
-    return found, table(head, rows)
+def benches_of(args: argparse.Namespace, place: Deployment, decks: Sequence[str]) -> dict[str, Bench]:
+    """What is compared, by the words that it has in the table."""
+    if args.profiles:
+        return {f"{name}: ": Bench(dataclasses.replace(place, profile=name), decks) for name in PROFILES}
+    if args.short_cuts:
+        words = {False: "", True: " without short cuts"}
+        each = itertools.product(decks, words.items())
+        return {
+            f"{deck}{word}: ": Bench(dataclasses.replace(place, stock=stock), [deck]) for deck, (stock, word) in each
+        }
+    return {"": Bench(place, decks)}
 
 
-def _sweep(task: ForgeTask) -> Found:
-    """Every profile and heap in turn; the best one goes into the configuration."""
-    found = daemons.sweep(task.deployment, task.decks, **task.effort._asdict(), say=task.say)
-    keys = ("ms_per_game", "lowest", "highest", "rss_mib")
-    rows = [[f"{each['profile']}, {each['heap_mb']} MiB", *(f"{each[key]:.0f}" for key in keys)] for each in found]
-    text = table(["random play, CPU of the JVM", "ms a game", "lowest", "highest", "resident MiB"], rows)
-    best = best_of(found)
-    return {"found": found, "best": best}, f"{text}\n{keep(task.config, best)}"
+def check_same_games(blocks: Blocks) -> None:
+    """Raises RuntimeError if random play without short cuts had other decisions than with them."""
+    by_deck = [[each.decisions for each in of] for (_, kind), of in blocks.items() if kind == "random"]
+    if by_deck[::2] != by_deck[1::2]:
+        raise RuntimeError(f"with short cuts other games were played: {by_deck}")
 
 
-def best_of(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The keys to set: of the cheapest, or of one with a smaller heap that is as good."""
-    least = min(each["ms_per_game"] for each in found)
-    as_good = [each for each in found if each["ms_per_game"] <= (1.0 + SAME) * least]
-    best = min(as_good, key=lambda each: (each["heap_mb"], each["ms_per_game"]))
-    return {"profile": best["profile"], "heap_mb": best["heap_mb"]}
+def arguments() -> argparse.ArgumentParser:
+    """The program's options."""
+    parser = cli.Parser(prog="python -m scripts.benchmark.forge", description=__doc__.partition("\n")[0])
+    command_line.config(parser, "where Forge is (default: FORGE_HOME), and decks", metavar="FILE")
+    command_line.overrides(parser)
+    command_line.allow(parser)
+    parser.add_argument(
+        "--machine", action="append", default=[], type=machine_of, metavar="CORES:PRICE", help="to rent"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--profiles", action="store_true", help="compare the sets of JVM flags, by random play")
+    which.add_argument("--short-cuts", action="store_true", help="compare the same games without the short cuts")
+    parser.add_argument("--quick", action="store_true", help="few games: a first impression")
+    return parser
 
 
-TITLES = {
-    "games": "games: both seats random, and the engine's own AI; what they cost, on which machine",
-    "short_cuts": "the daemon's short cuts, and the same games without them",
-    "sweep": "profiles of the JVM",
-}
-RUN: dict[str, Callable[[ForgeTask], Found]] = {
-    "games": _games,
-    "short_cuts": _short_cuts,
-    "sweep": _sweep,
-}
+def run(args: argparse.Namespace) -> int:
+    """Measures and prints."""
+    config = configs.load(args.config, ["env.id=forge", *args.overrides], args.allow)
+    place, decks = Deployment(**deployment(config)), config.env.options.get("decks", DECKS)
+    if place.remote:
+        raise UserError("the CPU of daemons elsewhere cannot be seen from here: set forge.daemons to auto.")
+    warm_up, rounds, games = (4, 2, 4) if args.quick else (24, 5, 12)
+    print(machine(hardware.describe()), flush=True)
+    with contextlib.ExitStack() as stack:
+        benches = {name: stack.enter_context(bench) for name, bench in benches_of(args, place, decks).items()}
+        blocks = measure(benches, ["random"] if args.profiles else list(KINDS), warm_up, rounds, games)
+        memory = {each["rss_mib"] for bench in benches.values() for each in bench.fleet.counters()["daemons"]}
+    print(rates(blocks))
+    print(f"decks {', '.join(decks)}; resident {min(memory):.0f} to {max(memory):.0f} MiB a JVM")
+    if args.short_cuts:
+        check_same_games(blocks)
+    if args.machine:
+        print(machines(blocks, args.machine))
+    return 0
 
 
-# ---- the configuration --------------------------------------------------------------------------------------------
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    return cli.guarded(lambda: run(arguments().parse_intermixed_args(argv)))
 
 
-def keep(path: str | None, values: dict[str, Any]) -> str:
-    """Writes the values into a configuration file of the user; says what was done, or is left to do."""
-    lines = "\n".join([f"{SECTION}:", *(f"  {key}: {value}" for key, value in values.items())])
-    if path is None or not os.path.isfile(Path(path).expanduser()):  # none, or the name of one that came along
-        return f"the best for this machine; put it into your configuration:\n\n{lines}\n"
-    file = Path(path).expanduser()
-    text = edited(file.read_text(encoding="utf-8"), SECTION, values)
-    if text is None:
-        return f"the best for this machine; {path} cannot be edited line by line, so put it in yourself:\n\n{lines}\n"
-    part = file.with_name(file.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, file)
-    return f"written into {path}: " + ", ".join(f"{SECTION}.{key} = {value}" for key, value in values.items())
-
-
-def edited(text: str, section: str, values: dict[str, Any]) -> str | None:
-    """A YAML text with some keys of a section set, everything else and all comments as they were.
-
-    None: it is written in a way that is not to be edited line by line.
-    """
-    before = files.parse(text, "the configuration") or {}
-    lines = text.split("\n")
-    [start] = [i for i, line in enumerate(lines) if re.match(rf"{section}\s*:", line)] or [len(lines)]
-    if start == len(lines):
-        while lines and not lines[-1].strip():
-            lines.pop()
-        start = len(lines)
-        lines += [f"{section}:", ""]
-    end = start + 1
-    while end < len(lines) and (not lines[end].strip() or lines[end][0] in " #"):
-        end += 1
-    for key, value in values.items():
-        place = next((i for i in range(start + 1, end) if re.match(rf"\s+{key}\s*:", lines[i])), None)
-        if place is None:
-            indents = [
-                len(line) - len(line.lstrip()) for line in lines[start + 1 : end] if line.strip(" ")[:1] not in "#"
-            ]
-            lines.insert(start + 1, f"{' ' * (indents[0] if indents else 2)}{key}: {value}")
-            end += 1
-        else:
-            lines[place] = re.sub(r"(:[ \t]*)([^#]*?)([ \t]*(#.*)?)$", rf"\g<1>{value}\g<3>", lines[place], count=1)
-    after = "\n".join(lines)
-    wanted = before | {section: {**(before.get(section) or {}), **values}}
-    try:
-        return after if files.parse(after, "the configuration") == wanted else None
-    except UserError:
-        return None
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,9 @@
 """`python -m scripts.benchmark.gate`: fails if training or random play became slower than `speed_gate.json` says.
 
 A rate is in steps per CPU second of one core, divided by that of a calibration kernel in the same process: plain jax,
-none of our code. What the machine's clock and its other users do to both of them cancels. All of them take turns, the
-best turn counts, and what looks slow is measured again before it fails.
+none of our code. What the machine's clock and its other users do to both of them cancels. Every preset has a process of
+its own, because XLA's flags are the game's. In it figures and kernel take turns, the best turn counts, and what looks
+slow is measured again before it fails.
 
 Ratios hold for one kind of processor. On another kind the figures are printed, and nothing fails.
 """
@@ -10,20 +11,29 @@ Ratios hold for one kind of processor. On another kind the figures are printed, 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl import cli
+import jax
+import jax.numpy as jnp
+
+from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.diagnose import hardware
-from jaxrl.diagnose.timing import Speed, safe_ratio
+from jaxrl.config import Config
+from jaxrl.diagnose import hardware, play
+from jaxrl.diagnose.timing import Contestant, Speed, race, safe_ratio
+from jaxrl.diagnose.training import Training
+from jaxrl.games import make_env
 from jaxrl.text_tables import table
-from scripts.benchmark.worker import Task, ask
+from jaxrl_envs.host.env import HostEnv
+from scripts.benchmark.speed import through_bridge
 
 FILE = Path(__file__).with_name("speed_gate.json")
 MOST = 15.0  # per cent of its ratio that a figure may lose; card games kept within 4 % at a load of 15 on two cores
@@ -46,17 +56,54 @@ def ratio(figure: Speed, calibration: Speed) -> float:
     return safe_ratio(figure.best_cpu_rate, calibration.best_cpu_rate)
 
 
+def calibration() -> Contestant:
+    """A product and a hash of words that fit the caches, which figures are divided by; a unit is one of both."""
+
+    def mix(words: jax.Array, _: None) -> tuple[jax.Array, None]:
+        words = (words ^ (words >> 16)) * jnp.uint32(0x7FEB352D)
+        return words ^ (words >> 15), None
+
+    @jax.jit
+    def both(seed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        left = jax.random.normal(jax.random.key(0), (512, 512), jnp.float32)
+        words = jnp.arange(2**15, dtype=jnp.uint32) + seed
+        return left @ (left + seed.astype(jnp.float32)), jax.lax.scan(mix, words, length=256)[0]
+
+    return Contestant("calibration", 1.0, lambda: jax.block_until_ready(both(jnp.uint32(1))))
+
+
+def figures(config: Config, *, turns: int = TURNS, seconds: float = SECONDS) -> Ratios:
+    """The ratios of one configuration by figure, measured in this process."""
+    xla.set_devices(1)
+    env = make_env(config)
+    with contextlib.ExitStack() as stack:
+        training = stack.enter_context(contextlib.closing(Training(config, env)))
+        if isinstance(env, HostEnv):
+            game = through_bridge(stack, env.game, 64, threads=1)
+        else:
+            game = play.contestant(env, batch=1024, view="observed", steps=32)
+        contestants = [training.contestant("training"), game._replace(name="random play"), calibration()]
+        *found, kernel = race(contestants, rounds=turns, seconds=seconds)
+    return {figure.name: ratio(figure, kernel) for figure in found}
+
+
 def measured() -> Ratios:
-    """All ratios, by workers that take turns on one core."""
-    core = min(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    trees = [configs.to_dict(configs.load(name, overrides)) for name, overrides in PRESETS.values()]
-    answers = ask([Task("gate", {"config": tree}, core=core) for tree in trees], rounds=TURNS, seconds=SECONDS)
-    return {
-        f"{preset}, {figure.name}": ratio(figure, calibration)
-        for preset, answer in zip(PRESETS, answers, strict=True)
-        for *figures, calibration in [answer.results]
-        for figure in figures
-    }
+    """All ratios, of one preset after the other on one core."""
+    found: Ratios = {}
+    for preset in PRESETS:
+        words = [sys.executable, "-m", "scripts.benchmark.gate", "--preset", preset]
+        told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        found |= {f"{preset}, {name}": value for name, value in json.loads(told).items()}
+    return found
+
+
+def measure_here(preset: str) -> int:
+    """Prints the ratios of a preset as JSON."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    name, overrides = PRESETS[preset]
+    print(json.dumps(figures(configs.load(name, overrides))))
+    return 0
 
 
 def slow(found: Ratios, recorded: Ratios, most: float) -> list[str]:
@@ -66,7 +113,7 @@ def slow(found: Ratios, recorded: Ratios, most: float) -> list[str]:
 
 
 def best_of(attempts: int, recorded: Ratios, most: float) -> Ratios:
-    """The best of as many attempts as it takes until nothing is slow; workers take programs from a common cache."""
+    """The best of as many attempts as it takes until nothing is slow; programs come from a common cache."""
     found: Ratios = {}
     with tempfile.TemporaryDirectory(prefix="jaxrl-gate-") as cache:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR", cache)
@@ -81,6 +128,8 @@ def best_of(attempts: int, recorded: Ratios, most: float) -> Ratios:
 
 def run(args: argparse.Namespace) -> int:
     """Measures, prints, and records or compares; 1 if a figure is slow."""
+    if args.preset:
+        return measure_here(args.preset)
     known: dict[str, Ratios] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     machine = ", ".join(filter(None, [hardware.cpu_model(), hardware.cpu_generation(), hardware.vector_width()]))
     recorded = {} if args.record else known.get(machine, {})
@@ -107,6 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = cli.Parser(prog="python -m scripts.benchmark.gate", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="write today's ratios for this processor")
     parser.add_argument("--most", type=float, default=MOST, metavar="PERCENT", help="that a figure may lose")
+    parser.add_argument("--preset", choices=PRESETS, help="print the ratios of this one alone, as JSON")
     args = parser.parse_args(argv)
     return cli.guarded(functools.partial(run, args))
 

@@ -1,78 +1,45 @@
-"""A report: parts that are measured one after the other, printed as soon as they are known, and JSON in the end."""
+"""The report of these scripts: machine, rates of contestants that take turns, and ratios to peers among them."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-from jaxrl import text_tables
 from jaxrl.diagnose import hardware
-from jaxrl_envs.shared.errors import UserError
-from scripts.benchmark.worker import JobFailed
+from jaxrl.diagnose.timing import Contestant, Speed, race, safe_ratio
+from jaxrl.text_tables import count, machine, table
 
-Found = tuple[Any, str]  # for the JSON, and as text
-
-
-class Effort(NamedTuple):
-    """How long to measure."""
-
-    rounds: int
-    seconds: float
-    batches: tuple[int, ...] = ()
+COLUMNS = ("per CPU s", "per second", "slowest", "fastest", "first run s", "games per CPU s")
 
 
-class Part(NamedTuple):
-    """One measurement."""
-
-    title: str
-    name: str  # in the JSON
-    run: Callable[[], Found]
-
-
-def wanted(of: str, parts: Sequence[str], only: list[str] | None, asked_for: Iterable[str] = ()) -> list[str]:
-    """The parts to measure, in order.
+def compare(
+    title: str,
+    ours: Sequence[Contestant],
+    theirs: Sequence[Contestant] = (),
+    *,
+    rounds: int = 7,
+    seconds: float = 0.5,
+) -> list[Speed]:
+    """Times all contestants in turn, prints their rates and our fastest over each peer, and returns our speeds.
 
     Args:
-      of: what has these parts, for the message.
-      parts: all there are.
-      only: those that the user names.
-      asked_for: measured only if they are named.
-
-    Raises:
-      UserError: there is no such part.
+      title: unit of the rates, at the head of the table.
+      ours: contestants of jaxrl.
+      theirs: contestants of peers; their units must be comparable with ours.
+      rounds: turns of each contestant, of which the median counts.
+      seconds: least duration of a turn.
     """
-    if unknown := [part for part in only or [] if part not in parts]:
-        raise UserError(f"--only {unknown[0]}: {of} the parts {', '.join(parts)}.")
-    return [part for part in parts if (part in only if only else part not in asked_for)]
+    print(f"\n{machine(hardware.describe())}", flush=True)
+    found = race([*ours, *theirs], rounds=rounds, seconds=seconds)
+    print(table([f"{title}, {hardware.vector_width()}", *COLUMNS], [_row(each) for each in found]))
+    speeds, peers = found[: len(ours)], found[len(ours) :]
+    for peer in peers:
+        cpu = safe_ratio(max(each.cpu_rate for each in speeds), peer.cpu_rate)
+        clock = safe_ratio(max(each.rate for each in speeds), peer.rate)
+        print(f"our fastest: {cpu:.2f} x {peer.name} by CPU time, {clock:.2f} x by the clock")
+    return speeds
 
 
-def measure(
-    plan: Iterable[Part], config: dict[str, Any], say: Callable[[str], Any], named: bool = False
-) -> dict[str, Any]:
-    """The whole report; a part that fails is named in it and does not take the others with it.
-
-    Args:
-      plan: what is measured.
-      config: told in the report.
-      say: told everything as text.
-      named: the user has named the parts: what one of them lacks is then a mistake.
-
-    Raises:
-      UserError: a part that was named cannot be measured here.
-    """
-    report: dict[str, Any] = {"hardware": hardware.describe(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-    report |= {"config": config, "parts": {}, "failures": {}}
-    say(text_tables.machine(report["hardware"]))
-    for title, name, run in plan:
-        say(f"\n== {title}")
-        try:
-            report["parts"][name], text = run()
-        except JobFailed as error:
-            report["failures"][name], text = str(error), f"failed:\n{error}"
-        except UserError as error:
-            if named:
-                raise
-            report["parts"][name], text = {"skipped": str(error)}, f"left out: {error}"
-        say(text)
-    return report
+def _row(speed: Speed) -> list[str]:
+    rates = [count(rate) for rate in (speed.cpu_rate, speed.rate, speed.low, speed.high)]
+    length = speed.info.get("decisions_per_game")
+    return [speed.name, *rates, f"{speed.first_seconds:.1f}", count(speed.cpu_rate / length) if length else ""]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from jaxrl import config as configs
 from jaxrl.diagnose.timing import Contestant, race
-from scripts.benchmark import gate, jobs, training
+from scripts.benchmark import gate
 
 RECORDED = {"chess, training": 10.0, "chess, random play": 4.0}
 
@@ -71,11 +72,20 @@ def test_every_preset_of_the_gate_is_one():
 
 
 @pytest.mark.thorough
-def test_its_job_is_training_play_and_calibration():
-    tree = {"env": {"id": "tests.support.games:TicTacToe"}, "network": {"hidden": [8]}, "ppo": {"minibatches": 2}}
+@pytest.mark.parametrize("game", ["games:TicTacToe", "host_games:HostTicTacToe"])
+def test_figures_of_a_configuration_are_training_and_play(game):
+    tree = {"env": {"id": f"tests.support.{game}"}, "network": {"hidden": [8]}, "ppo": {"minibatches": 2}}
     tree["train"] = {"num_envs": 8, "num_steps": 4, "updates_per_call": 1}
-    team = jobs.gate(configs.to_dict(configs.from_dict(tree)))
-    assert [each.name for each in team.contestants] == ["training", "random play", training.calibration().name]
-    for each in team.contestants:
-        each.block()
-    team.close()
+    found = gate.figures(configs.from_dict(tree), turns=1, seconds=0.0)
+    assert list(found) == ["training", "random play"] and all(value > 0 for value in found.values())
+
+
+def test_each_preset_is_measured_by_a_process_of_its_own(monkeypatch):
+    asked: list[str] = []
+
+    def run(words, **_):
+        asked.append(words[-1])
+        return SimpleNamespace(stdout='{"training": 2.0}\n')
+
+    monkeypatch.setattr(gate.subprocess, "run", run)
+    assert gate.measured() == {f"{name}, training": 2.0 for name in gate.PRESETS} and asked == list(gate.PRESETS)

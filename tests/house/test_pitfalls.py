@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-import json
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxrl import config as configs
 from jaxrl.diagnose.jaxprs import count_equations, program_size
 from jaxrl_envs.contract import registry
-from scripts.benchmark import compiled
-from scripts.benchmark.report import Effort, measure
 from tests.support.paths import ROOT
 
 
@@ -83,19 +79,3 @@ def test_fork_after_jax_starts():
             assert not forks(path.read_text(encoding="utf-8")), path
     assert forks("import os\nos.fork()") and forks("from multiprocessing import Pool")
     assert not forks("import subprocess\nsubprocess.run(['ls'])")
-
-
-def test_env_only_speed_quoted_as_training_speed(monkeypatch, tmp_path):
-    """The report lists environment steps and training steps separately, with the name of the machine."""
-    monkeypatch.setattr(compiled, "_environment", lambda *_: ({"ours": "random play"}, "environment steps"))
-    monkeypatch.setattr(compiled, "_training", lambda *_: ({"steps_per_second": 1.0}, "training steps"))
-    config = configs.load(None, ["env.id=tests.support.games:TicTacToe"])
-    said: list[str] = []
-    plan = compiled.plan(config, Effort(1, 0.1, (8,)), ["environment", "training"], False)
-    report = measure(plan, configs.to_dict(config), said.append)
-    report = json.loads(json.dumps(report))
-    assert report["hardware"]["cpu"] and report["hardware"]["device_kind"] and report["hardware"]["cpu"] in said[0]
-    played = {name for name, part in report["parts"].items() if "ours" in part}
-    trained = {name for name, part in report["parts"].items() if "steps_per_second" in part}
-    assert played and trained and not played & trained and played | trained == set(report["parts"])
-    assert all("environment" in name for name in played) and all("training" in name for name in trained)

@@ -45,7 +45,7 @@ class Deployment:
     )
     profile: str = option(
         "serial",
-        "set of JVM flags; `python -m scripts.benchmark forge --sweep` compares them",
+        "set of JVM flags; `python -m scripts.benchmark.forge --profiles` compares them",
         choices=tuple(PROFILES),
     )
     heap_mb: int = option(1024, "heap of a JVM in MiB, allocated at its start", minimum=256, maximum=1 << 20)

@@ -1,7 +1,7 @@
-"""The public Cython engine of Beasty Bar (https://github.com/diegooprime/beastybar, folder ``_01_simulator/_cython``).
+"""`python -m scripts.benchmark.peers.beastybar_cython`: the public Cython engine of Beasty Bar beside ours.
 
-It is no package: build its extension in a clone of that repository and put the clone on PYTHONPATH. Random play in two
-ways, with one thread each:
+It is https://github.com/diegooprime/beastybar, folder ``_01_simulator/_cython``, and no package: build its extension in
+a clone of that repository and put the clone on PYTHONPATH. Random play in two ways, with one thread each:
 
 - batch: legal masks of all games, a choice by NumPy, one step of all games; what its training does;
 - native: its own random choice game by game, one step of all games; the faster one.
@@ -12,10 +12,18 @@ same games, so their decisions are counted once.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from jaxrl import cli
 from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.shared.errors import UserError
+from scripts.benchmark.peers import our_random_play
+from scripts.benchmark.report import compare
 
 Choose = Callable[[Any, Any], Any]  # (states, numbers of running games i64[n]) -> actions i64[n]
 
@@ -36,7 +44,6 @@ def _contestant(name: str, make: Callable[[int], Choose], games: int) -> Contest
 
 def play(choose: Choose, games: int) -> int:
     """Plays whole games side by side; the number of decisions."""
-    import numpy as np
     from _01_simulator._cython import _cython_core as engine
 
     states = engine.GameStateArray(games)
@@ -51,7 +58,6 @@ def play(choose: Choose, games: int) -> int:
 
 
 def _by_mask(games: int) -> Choose:
-    import numpy as np
     from _01_simulator._cython import _cython_core as engine
 
     generator = np.random.default_rng(1)
@@ -67,7 +73,6 @@ def _by_mask(games: int) -> Choose:
 
 
 def _native(games: int) -> Choose:
-    import numpy as np
     from _01_simulator._cython import _cython_core as engine
 
     del games
@@ -80,3 +85,15 @@ def _native(games: int) -> Choose:
         return np.fromiter(actions, np.int64, len(running))
 
     return choose
+
+
+def main() -> int:
+    """Measures and prints."""
+    if importlib.util.find_spec("_01_simulator") is None:
+        raise UserError("clone github.com/diegooprime/beastybar, build _01_simulator/_cython, put it on PYTHONPATH.")
+    compare("environment steps", our_random_play("beasty_bar"), contestants())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))

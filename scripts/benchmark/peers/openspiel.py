@@ -1,4 +1,6 @@
-"""OpenSpiel's C++ ``oh_hell`` (Lanctot et al. 2019, https://arxiv.org/abs/1908.09453): the nearest published game.
+"""`python -m scripts.benchmark.peers.openspiel`: OpenSpiel's C++ ``oh_hell``, the published game nearest to Skull King.
+
+OpenSpiel: Lanctot et al. 2019, https://arxiv.org/abs/1908.09453.
 
 Bids, then tricks, four seats; one chance event per dealt card. Two ways to play it at random inside C++ calls:
 
@@ -13,10 +15,15 @@ With ``num_tricks_fixed`` = N a round has exactly ``players * (1 + N)`` decision
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from jaxrl import cli
 from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.adapters import require
+from scripts.benchmark.peers import our_random_play
+from scripts.benchmark.report import compare
 
 PLAYERS = 4
 LONGEST_ROUND = 10
@@ -38,15 +45,16 @@ def decisions(tricks: int) -> int:
     return PLAYERS * (1 + tricks)
 
 
-def _game(tricks: int) -> Any:
-    import pyspiel
+def _pyspiel() -> Any:
+    return require("pyspiel", "OpenSpiel's oh_hell", "jaxrl[openspiel]")
 
-    return pyspiel.load_game("oh_hell", {"players": PLAYERS, "num_tricks_fixed": tricks})
+
+def _game(tricks: int) -> Any:
+    return _pyspiel().load_game("oh_hell", {"players": PLAYERS, "num_tricks_fixed": tricks})
 
 
 def _whole_rounds(lengths: range | list[int], seed: int, name: str) -> Contestant:
-    import pyspiel
-
+    pyspiel = _pyspiel()
     starts = [_game(tricks).new_initial_state() for tricks in lengths]
     bots = [pyspiel.make_uniform_random_bot(seat, seed + seat) for seat in range(PLAYERS)]
     repeats = 100
@@ -71,9 +79,7 @@ def _play_alone(lengths: range | list[int], seed: int, name: str) -> Contestant:
 
 
 def _evaluation(tricks: int, seed: int) -> Callable[[], None]:
-    import pyspiel
-
-    game = _game(tricks)
+    pyspiel, game = _pyspiel(), _game(tricks)
     state = game.new_initial_state()
     generator = random.Random(seed)
     while state.is_chance_node():
@@ -82,3 +88,13 @@ def _evaluation(tricks: int, seed: int) -> Callable[[], None]:
     evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=ROUNDS_PER_CALL, seed=seed)
     search = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 16, False, seed, False)  # one simulation, no solver, quiet
     return lambda: search.step(state)
+
+
+def main() -> int:
+    """Measures and prints."""
+    compare("environment steps", our_random_play("skull_king"), contestants())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))

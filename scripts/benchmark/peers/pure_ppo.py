@@ -1,12 +1,15 @@
-"""A PPO of the kind that PureJaxRL made known (Lu et al. 2022, https://arxiv.org/abs/2210.05639), on gymnax CartPole.
+"""`python -m scripts.benchmark.peers.pure_ppo`: a PureJaxRL-style PPO beside our loop, both on CartPole of gymnax.
 
-One jitted program: a scan over updates, each a scan of T steps over B games, advantages by a reverse scan, and epochs
-over minibatches of a freshly permuted copy of the rollout. Written from that description as a yardstick for the speed
-of our own loop; the network is either PureJaxRL's (separate policy and value torsos) or ours (one torso, two heads).
+A PPO of the kind that PureJaxRL made known (Lu et al. 2022, https://arxiv.org/abs/2210.05639): one jitted program, a
+scan over updates, each a scan of T steps over B games, advantages by a reverse scan, and epochs over minibatches of a
+freshly permuted copy of the rollout. Written from that description as a yardstick for the speed of our own loop; the
+network is either PureJaxRL's (separate policy and value torsos) or ours (one torso, two heads).
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +18,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxrl import cli, xla
+from jaxrl import config as configs
+from jaxrl.config import Config
 from jaxrl.diagnose.timing import Contestant
+from jaxrl.diagnose.training import Training
+from jaxrl.games import make_env
+from jaxrl_envs.adapters import require
+from scripts.benchmark.report import compare
 
 ACTIVATIONS = {"relu": nn.relu, "tanh": jnp.tanh}
 
@@ -119,9 +129,7 @@ def contestant(settings: PeerSettings, name: str) -> Contestant:
 
 def build(settings: PeerSettings, seed: int = 0) -> tuple[PeerProgram, PeerLearner]:
     """The peer's program and its initial state."""
-    import gymnax
-
-    env, env_params = gymnax.make("CartPole-v1")
+    env, env_params = require("gymnax", "CartPole", "jaxrl[games]").make("CartPole-v1")
     actions = env.action_space(env_params).n
     network = PeerNetwork(actions, settings.hidden, settings.activation, settings.separate)
     optimizer = optax.chain(
@@ -227,3 +235,43 @@ def _evaluate(program: PeerProgram, params: Any, observation: jax.Array) -> tupl
 
 def _log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
     return jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., None], axis=-1)[..., 0]
+
+
+# ---- beside ours --------------------------------------------------------------------------------------------------
+
+
+def equal_config(settings: PeerSettings) -> Config:
+    """Our configuration of the same game with everything that costs time equal."""
+    same = ("gamma", "gae_lambda", "clip", "value_coef", "entropy_coef", "max_grad_norm", "learning_rate")
+    ppo = {name: getattr(settings, name) for name in ("epochs", "minibatches", *same)}
+    return configs.from_dict(
+        {
+            "run": {"devices": 1},
+            "env": {"id": "gymnax:CartPole-v1"},
+            "network": {"hidden": list(settings.hidden), "activation": settings.activation},
+            "ppo": ppo,
+            "train": {
+                "num_envs": settings.num_envs,
+                "num_steps": settings.num_steps,
+                "updates_per_call": settings.updates,
+            },
+        }
+    )
+
+
+def main() -> int:
+    """Measures and prints."""
+    settings = PeerSettings()
+    config = equal_config(settings)
+    xla.prepare_training(config)
+    with contextlib.closing(Training(config, make_env(config))) as training:
+        theirs = [
+            contestant(settings._replace(separate=False), "PureJaxRL-style, our network (one torso)"),
+            contestant(settings, "PureJaxRL-style, its network (two torsos)"),
+        ]
+        compare("training steps", [training.contestant("jaxrl")], theirs, rounds=5, seconds=1.0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))

@@ -1,21 +1,29 @@
-"""MaskablePPO of sb3-contrib on one of our games through our own vector environment, with the settings of a config.
+"""`python -m scripts.benchmark.peers.sb3_ppo`: MaskablePPO of sb3-contrib beside our PPO.
 
-One learner seat against random bots: every decision that it counts is one that it learns from, as in our self-play.
+Both have the settings of `skull_king_cpu`. The peer plays through our own vector environment, one learner seat against
+random bots: every decision that it counts is one that it learns from, as in our self-play.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any
 
+from jaxrl import cli, xla
+from jaxrl import config as configs
 from jaxrl.diagnose.timing import Contestant
+from jaxrl.diagnose.training import Training
+from jaxrl.games import make_env
+from jaxrl_envs.adapters import require
 from jaxrl_envs.contract.env import Env
+from scripts.benchmark.report import compare
 
 
 def contestant(config: Any, env: Env) -> Contestant:
     """One whole iteration of `config.ppo`'s shape per block, playing and learning; a unit is one decision."""
-    import torch
-    from sb3_contrib import MaskablePPO
-
+    torch = require("torch", "MaskablePPO", "jaxrl[sb3]")
+    contrib = require("sb3_contrib", "MaskablePPO", "jaxrl[sb3]")
     from jaxrl_envs.adapters.sb3 import SeatVecEnv
 
     ppo, train, network = config.ppo, config.train, config.network
@@ -26,7 +34,7 @@ def contestant(config: Any, env: Env) -> Contestant:
         "silu": torch.nn.SiLU,
     }
     layers = list(network.hidden)
-    model = MaskablePPO(
+    model = contrib.MaskablePPO(
         "MlpPolicy",
         SeatVecEnv(env, train.num_envs),
         n_steps=train.num_steps,
@@ -54,3 +62,18 @@ def contestant(config: Any, env: Env) -> Contestant:
             raise RuntimeError(f"a block of SB3 made {done} steps and passes, not one whole iteration")
 
     return Contestant("SB3 MaskablePPO", float(config.batch_size), block, {"threads": torch.get_num_threads()})
+
+
+def main() -> int:
+    """Measures and prints."""
+    config = configs.load("skull_king_cpu", sys.argv[1:])
+    xla.prepare_training(config)
+    env = make_env(config)
+    with contextlib.closing(Training(config, env)) as training:
+        ours = [training.contestant("jaxrl")]
+        compare("training steps", ours, [contestant(config, env)], rounds=5, seconds=1.0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))

@@ -1,26 +1,16 @@
-"""The peers do the work that their figures claim; each is skipped where it is not installed."""
+"""The peers do the work that their figures claim, and what must be equal to ours is; skipped where not installed."""
 
 from __future__ import annotations
 
 import jax
 import pytest
 
-from scripts.benchmark import peers
-
-
-def needs(peer: str) -> None:
-    sentence = peers.missing(peer)
-    if sentence is not None:
-        pytest.skip(sentence)
-
-
-def test_a_peer_that_is_missing_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(peers.PACKAGES, "absent", (("no_such_package",), "pip install absent"))
-    assert peers.missing("absent") == "absent: not installed (pip install absent)"
+from jaxrl import config as configs
+from tests.support import games
 
 
 def test_openspiel_decisions_are_counted_exactly():
-    needs("openspiel")
+    pytest.importorskip("pyspiel")
     from scripts.benchmark.peers import openspiel
 
     state = openspiel._game(3).new_initial_state()
@@ -34,16 +24,16 @@ def test_openspiel_decisions_are_counted_exactly():
 
 
 def test_gymnax_is_stepped():
-    needs("gymnax")
-    from scripts.benchmark.peers import gymnax_games
+    pytest.importorskip("gymnax")
+    from scripts.benchmark.peers import jax_games
 
-    (contestant,) = gymnax_games.contestants(batch=4, steps=3, games=("CartPole-v1",))
+    contestant = jax_games.gymnax_game("CartPole-v1", batch=4, steps=3)
     contestant.block()
     assert contestant.units == 12
 
 
 def test_the_cython_engine_plays_whole_games():
-    needs("beastybar")
+    pytest.importorskip("_01_simulator")
     from scripts.benchmark.peers import beastybar_cython
 
     for contestant in beastybar_cython.contestants(games=16):
@@ -52,20 +42,49 @@ def test_the_cython_engine_plays_whole_games():
 
 
 def test_pgx_is_stepped():
-    needs("pgx")
-    from scripts.benchmark.peers import pgx_games
+    pytest.importorskip("pgx")
+    from scripts.benchmark.peers import jax_games
 
-    (contestant,) = pgx_games.contestants(batch=4, steps=3, games=("connect_four",))
+    contestant = jax_games.pgx_game("connect_four", batch=4, steps=3)
     contestant.block()
     assert contestant.units == 12
 
 
 @pytest.mark.parametrize("separate", [True, False])
 def test_the_pure_ppo_learns(separate):
-    needs("purejaxrl")
+    pytest.importorskip("gymnax")
     from scripts.benchmark.peers import pure_ppo
 
     settings = pure_ppo.PeerSettings(num_envs=32, num_steps=64, updates=30, separate=separate, learning_rate=1e-3)
     program, learner = pure_ppo.build(settings)
     _, returns = jax.jit(lambda learner: pure_ppo.run(program, learner))(learner)
     assert returns[0] < 60 and returns[-5:].mean() > 2.5 * returns[0]
+
+
+def test_the_pure_ppo_and_ours_have_equal_settings():
+    from scripts.benchmark.peers import pure_ppo
+
+    settings = pure_ppo.PeerSettings()
+    config = pure_ppo.equal_config(settings)
+    train, ppo = config.train, config.ppo
+    assert (train.num_envs, train.num_steps, train.updates_per_call) == settings[:2] + (settings.updates,)
+    assert (ppo.epochs, ppo.minibatches, tuple(config.network.hidden)) == settings[2:5]
+    assert (ppo.gamma, ppo.gae_lambda, ppo.clip, ppo.max_grad_norm) == (0.99, 0.95, 0.2, 0.5)
+
+
+def test_a_block_of_stable_baselines_is_a_whole_iteration(monkeypatch):
+    contrib = pytest.importorskip("sb3_contrib")
+    from scripts.benchmark.peers import sb3_ppo
+
+    learnt: list[int] = []
+    train = contrib.MaskablePPO.train
+    monkeypatch.setattr(contrib.MaskablePPO, "train", lambda self: (learnt.append(self.num_timesteps), train(self)))
+    small = ["network.hidden=[8,16]", "train.num_envs=8", "train.num_steps=4", "ppo.minibatches=2", "ppo.epochs=3"]
+    config = configs.load(None, ["env.id=tests.support.games:TicTacToe", *small])
+    found = sb3_ppo.contestant(config, games.TicTacToe())
+    for _ in range(3):
+        found.block()
+    assert learnt == [32, 64, 96] and found.units == config.batch_size == 32
+    monkeypatch.setattr(contrib.MaskablePPO, "train", lambda self: None)
+    with pytest.raises(RuntimeError, match="not one whole iteration"):
+        found.block()

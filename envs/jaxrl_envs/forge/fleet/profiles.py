@@ -1,7 +1,7 @@
 """Flags of the JVMs: profiles, which differ in the garbage collector only.
 
-`python -m scripts.benchmark forge --sweep` measures on the machine at hand which of them needs the least CPU for a
-game. What is common to all:
+`python -m scripts.benchmark.forge --profiles` measures on the machine at hand which of them needs the least CPU for
+a game. What is common to all:
 
 - a fixed heap: growing and shrinking it costs, and a daemon plays for days;
 - `Match.startGame` of Forge calls `System.gc()`, a full collection at the beginning of every game: switched off;

@@ -1,0 +1,134 @@
+"""`python -m scripts.benchmark.speed`: environment steps and training steps per second of a configuration, apart.
+
+    taskset -c 0 python -m scripts.benchmark.speed --config skull_king_cpu      # on one core; without taskset on all
+    python -m scripts.benchmark.speed --config battle_speed --quick
+
+The first table is the game alone: random play by games at once (lean: nothing observed; observed: observation and mask
+written in every step; endless: lean without the reset), then each bot on all seats. A game on the host is played
+through the bridge, always observed, by one thread and by all cores. The second table is the training, in whole
+iterations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxrl import cli, xla
+from jaxrl import config as configs
+from jaxrl.config import Config, command_line
+from jaxrl.diagnose import play
+from jaxrl.diagnose.host_play import BLOCK, by_engine, host_play
+from jaxrl.diagnose.jaxprs import program_size
+from jaxrl.diagnose.timing import Contestant, Speed, safe_ratio
+from jaxrl.diagnose.training import Training, playing
+from jaxrl.games import make_games
+from jaxrl.runs.config import device_count
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.env import HostEnv
+from jaxrl_envs.host.game import HostGame
+from jaxrl_envs.shared.errors import UserError
+from scripts.benchmark.report import compare
+
+CPU_BATCHES, ACCELERATOR_BATCHES = (1024, 4096, 16384), (8192, 65536, 524288)  # games at once
+HOST_BATCH = 512
+
+
+def compiled(env: Env, devices: int) -> list[Contestant]:
+    """Random play of a compiled game by batch and view, and every other bot on all seats."""
+    batches = [batch // devices * devices for batch in (CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES)]
+    entries = [("random", batch, view) for view in ("lean", "observed") for batch in batches]
+    entries += [("random", batches[1], "endless")]
+    entries += [(bot, batches[1], "lean") for bot in env.bots if bot != "random"]
+    return [
+        play.contestant(
+            env, batch=batch, view=view, devices=devices, player=bot, name=f"{bot} bot, {view}, {batch:,} games"
+        )
+        for bot, batch, view in entries
+    ]
+
+
+def reset_share(speeds: Sequence[Speed]) -> float:
+    """The share of a lean step that the automatic reset takes, from the pair at the batch where it was left out."""
+    [endless] = [each for each in speeds if each.info["view"] == "endless"]
+    lean = next(e for e in speeds if e.info["view"] == "lean" and e.info["batch"] == endless.info["batch"])
+    return 1.0 - safe_ratio(lean.rate, endless.rate)
+
+
+def through_bridge(stack: contextlib.ExitStack, game: HostGame, batch: int, threads: int, bot: int = 0) -> Contestant:
+    """Play of a host game with one of its bots on all seats; the stack ends the threads."""
+    pool, steps = stack.enter_context(HostPool(game.engine(batch, 1), threads=threads)), max(1, BLOCK // batch)
+    go_on = host_play(pool, game, batch, by_engine(batch, bot))
+    name = f"{game.bots[bot]} bot, observed, {batch:,} games, {threads} thread(s)"
+    return Contestant(name, float(batch * steps), lambda: go_on(steps))
+
+
+def measure_compiled(config: Config, env: Env, training: Training, rounds: int, seconds: float) -> None:
+    """Prints both tables of a compiled game, and where the time of its training goes."""
+    devices, train = device_count(config, jax.local_device_count()), config.train
+    speeds = compare(f"{env.id}, environment steps", compiled(env, devices), rounds=rounds, seconds=seconds)
+    print(f"reset: {reset_share(speeds):.0%} of a lean step; {program_size(env):,} equations in the jaxpr of a step")
+    same: dict[str, Any] = {"batch": train.num_envs, "steps": train.num_steps, "devices": devices}
+    parts = [training.contestant("training"), play.contestant(env, view="observed", name="the game alone", **same)]
+    alone = playing(training.program)
+    parts += [alone._replace(name="the game and the network")] if alone else []
+    whole, game, *rollout = compare(f"{env.id}, training steps", parts, rounds=rounds, seconds=2 * seconds)
+    print(f"of the training's time: environment {safe_ratio(whole.rate, game.rate):.1%}", end="")
+    print("".join(f", environment and inference {safe_ratio(whole.rate, each.rate):.1%}" for each in rollout))
+    print("of its steps: " + ", ".join(f"{name} {share:.1%}" for name, share in training.decisions().items()))
+
+
+def measure_host(env: HostEnv, training: Training, rounds: int, seconds: float) -> None:
+    """Prints both tables of a game on the host, and how busy its engine is."""
+    with contextlib.ExitStack() as stack:
+        bots, threads = range(len(env.game.bots)), sorted({1, xla.cores()})
+        ours = [through_bridge(stack, env.game, HOST_BATCH, count, bot) for bot in bots for count in threads]
+        compare(f"{env.id}, environment steps", ours, rounds=rounds, seconds=seconds)
+    compare(f"{env.id}, training steps", [training.contestant("training")], rounds=rounds, seconds=2 * seconds)
+    busy = training.facts()["figures"]["engine_busy"]
+    print(f"the engine's threads work for {busy:.1%} of the training's time")
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The program's options."""
+    parser = cli.Parser(prog="python -m scripts.benchmark.speed", description=__doc__.partition("\n")[0])
+    command_line.config(parser, "what is trained (default: the defaults of every key)", metavar="FILE")
+    command_line.overrides(parser)
+    command_line.allow(parser)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: a first impression")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures and prints.
+
+    Raises:
+      UserError: the engine is another program, of which hundreds of games would be as many processes.
+    """
+    config = configs.load(args.config, args.overrides, args.allow)
+    xla.prepare_training(config)
+    env = make_games(config).training
+    if isinstance(env, HostEnv) and env.game.remote:
+        raise UserError(f"the engine of {env.id} is another program: use `python -m scripts.benchmark.{env.id}`.")
+    rounds, seconds = (3, 0.2) if args.quick else (7, 0.5)
+    with contextlib.closing(Training(config, env)) as training:
+        if isinstance(env, HostEnv):
+            measure_host(env, training, rounds, seconds)
+        else:
+            measure_compiled(config, env, training, rounds, seconds)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    return cli.guarded(lambda: run(arguments().parse_intermixed_args(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
