@@ -1,24 +1,19 @@
-"""Random states of play for the tests of car soccer, and their conversion to the referee's."""
+"""Random states of play for the tests of car soccer."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl_envs.car_soccer.physics.collision import order
 from jaxrl_envs.car_soccer.physics.field import arena as world
-from jaxrl_envs.car_soccer.physics.field import mesh
 from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
 from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
-from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
-from tests.jaxrl_envs.car_soccer.referee.car_soccer_car import Car
 
 
 def random_controls(rng, shape):
@@ -79,41 +74,3 @@ def played(settings: PhysicsSettings, arenas: Arena, rng, length: int) -> Arena:
         for _ in range(8):
             arenas = engine(settings, 1)(arenas, controls)
     return jax.device_get(arenas)
-
-
-# ---- as the referee sees it -----------------------------------------------------------------------------------------
-
-
-@functools.cache
-def referee_mesh() -> referee.Mesh:
-    own = mesh.own()
-    corners = own.vertices[own.triangles]
-    return referee.Mesh(corners[order.visits(corners)])
-
-
-def vector(leaf, index):
-    """f64[3] of a Vec of NumPy arrays."""
-    return np.array([leaf.x[index], leaf.y[index], leaf.z[index]], np.float64)
-
-
-def to_referee(settings: PhysicsSettings, arena: Arena) -> referee.Arena:
-    """The referee's state of one arena with NumPy leaves."""
-    ball = referee.Ball(
-        *(vector(leaf, ()) for leaf in (arena.ball.position, arena.ball.velocity, arena.ball.angular_velocity))
-    )
-    cars = [to_car(arena.cars, number, team) for number, team in enumerate(settings.teams)]
-    lock = arena.pads.lock.tolist()
-    return referee.Arena(ball, cars, referee_mesh(), int(arena.tick), arena.pads.cooldown.copy(), lock)
-
-
-def to_car(cars, number, team) -> Car:
-    values = {}
-    for name in (each.name for each in dataclasses.fields(Car) if hasattr(cars, each.name)):
-        leaf = getattr(cars, name)
-        if name == "axes":
-            values[name] = np.stack([vector(row, number) for row in (leaf.forward, leaf.right, leaf.up)])
-        else:
-            values[name] = vector(leaf, number) if hasattr(leaf, "x") else leaf[number]
-    for name in ("steer", "engine", "brake", "lateral", "longitudinal", "pushback"):
-        values[name] = np.float64(getattr(cars.wheels, name)[number])
-    return Car(team=team, **values)

@@ -1,7 +1,4 @@
-"""The engine of car soccer in random moments of play.
-
-It equals the referee, mirrored states have mirrored futures, lanes do not know of each other.
-"""
+"""The engine of car soccer: recordings of two cars, mirrored states and their futures, lanes that share nothing."""
 
 from __future__ import annotations
 
@@ -12,107 +9,54 @@ import pytest
 from jaxrl_envs.car_soccer import golden
 from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
-from jaxrl_envs.car_soccer.physics.state import Arena, Ball
+from jaxrl_envs.car_soccer.physics.state import Arena, Ball, Cars
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
 from scripts.car_soccer_recordings import FOLDER
-from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
-from tests.support.car_soccer_states import crowds, engine, played, random_controls, to_referee, vector
+from tests.support.car_soccer_states import crowds, engine, played, random_controls
 
 pytestmark = pytest.mark.thorough
 
 LANES = 200  # of every quick test: one program
 
 
-def differences(teams: tuple[int, ...], count: int, length: int, seed: int) -> np.ndarray:
-    """From random moments of play on, the greatest difference between engine and referee after each tick: of positions
-    uu, of velocities uu/s, and the number of flags that differ; f64[count, length, 3].
+def test_two_cars_agree_with_recordings() -> None:
+    """One recording after the other in the lanes. Whatever meets stays where it was, but head on, where a wheel passes
+    above the wreck; in random play speeds, flags and timers are right wherever places still are.
     """
-    settings, rng = PhysicsSettings(teams=teams), np.random.default_rng(seed)
-    arenas = played(settings, crowds(rng, count, teams), rng, 1)
-    controls = random_controls(rng, (count, len(teams)))
-    states = [arenas]
-    for _ in range(length):
-        states.append(jax.device_get(engine(settings, 1)(states[-1], controls)))
-    result = np.zeros((count, length, 3))
-    for lane in range(count):
-        slow = to_referee(settings, jax.tree.map(lambda leaf, lane=lane: leaf[lane], arenas))
-        for tick in range(length):
-            slow.step(np.float64(controls[lane]))
-            fast = jax.tree.map(lambda leaf, lane=lane: leaf[lane], states[tick + 1])
-            result[lane, tick] = difference(fast, slow)
-    return result
-
-
-def difference(fast, slow: referee.Arena) -> tuple[float, float, int]:
-    cars = [(number, car) for number, car in enumerate(slow.cars) if not car.is_demoed]
-    bodies = [(fast.ball, (), slow.ball), *((fast.cars, number, car) for number, car in cars)]
-    place = max(abs(vector(body.position, n) - right.position).max() for body, n, right in bodies)
-    speed = max(abs(vector(body.velocity, n) - right.velocity).max() for body, n, right in bodies)
-    names = (
-        "on_ground",
-        "has_double_jumped",
-        "is_boosting",
-        "is_auto_flipping",
-        "is_demoed",
-        "world_contact",
-        "bumped_car",
-    )
-    names += ("jump_held", "hit_tick", "is_jumping", "has_jumped", "has_flipped", "is_flipping", "is_supersonic")
-    flags = sum(getattr(fast.cars, name)[n] != getattr(car, name) for name in names for n, car in enumerate(slow.cars))
-    timers = (
-        "boost",
-        "air_time",
-        "boosting_time",
-        "supersonic_time",
-        "handbrake",
-        "bump_cooldown",
-        "jump_time",
-        "flip_time",
-        "air_time_since_jump",
-    )
-    flags += sum(
-        abs(getattr(fast.cars, x)[n] - getattr(car, x)) > 1e-3 for x in timers for n, car in enumerate(slow.cars)
-    )
-    return (
-        place,
-        speed,
-        flags + (fast.pads.lock != slow.lock).sum() + (abs(fast.pads.cooldown - slow.cooldown) > 1e-3).sum(),
-    )
-
-
-def check(found: np.ndarray, share: float) -> None:
-    """Nearly all situations agree to rounding, on the first tick and still after the last."""
-    assert (found[:, 0, 0] < 0.002).mean() >= share
-    assert (found[:, 0, 1] < 0.1).mean() >= share
-    assert (found[:, -1, 0] < 0.05).mean() >= share
-    assert (found[..., 2].max(1) == 0).mean() >= share
-
-
-def test_engine_equals_referee() -> None:
-    check(differences((0, 1), LANES, 4, seed=1), 0.95)
-
-
-def test_two_cars_that_meet() -> None:
-    """As recorded, one encounter after the other in the lanes; but head on, where a wheel passes above the wreck."""
     settings = PhysicsSettings(teams=(0, 1))
-    recorded = golden.read(FOLDER / "encounters.json.gz")
-    records = [each for name, each in recorded.items() if each["meta"]["teams"] == [0, 1] and name != "meets_head_on"]
+    encounters, random = (golden.read(FOLDER / f"{name}.json.gz") for name in ("encounters", "random"))
+    read = [each for name, each in [*encounters.items(), *random.items()] if name != "meets_head_on"]
+    records = [each for each in read if each["meta"]["teams"] == [0, 1]]
     lanes = [records[lane % len(records)] for lane in range(LANES)]
     arenas = jax.tree.map(lambda *leaves: np.stack(leaves), *(golden.start(settings, each) for each in lanes))
-    pressed = np.stack([golden.controls(each, 2, 440) for each in lanes])
-    for tick in range(440):
-        arenas = engine(settings, 1)(arenas, pressed[:, tick])
-        for lane, record in enumerate(records):
-            if tick + 1 in record["ticks"]:
-                state = record["states"][record["ticks"].index(tick + 1)]
-                right = np.array([car["pos"] for car in state["cars"]])
-                assert abs(np.asarray(arenas.cars.position.array[lane]) - right).max() < 0.05, (lane, tick)
+    pressed, kept = np.stack([golden.controls(each, 2, 440) for each in lanes]), []
+    for tick in range(1, 441):
+        arenas = engine(settings, 1)(arenas, pressed[:, tick - 1])
+        states = [
+            record["states"][record["ticks"].index(tick)] if tick in record["ticks"] else {} for record in records
+        ]
+        cars = remembered(arenas.cars) if any(states) else {}
+        for lane, state in enumerate(states):
+            for seat, right in enumerate(state.get("cars", ())):
+                found = {name: cars[name][lane, seat] for name in right.keys() & cars.keys()}
+                far = abs(found["pos"] - right["pos"]).max()
+                assert far < 0.05 or "suite" in records[lane]["meta"], (records[lane]["meta"], tick)
+                if far < 0.05 and len(found) > len(BOUNDS):
+                    wrong = [name for name in found if abs(found[name] - right[name]).max() > BOUNDS.get(name, 2e-3)]
+                    kept.append(wrong)
+    assert len(kept) > 3_000 and np.mean([not wrong for wrong in kept]) >= 0.99, [wrong for wrong in kept if wrong]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 1, 1)])
-def test_engine_equals_referee_in_thousands(teams) -> None:
-    check(differences(teams, 3_000, 4, seed=2), 0.95)
+BOUNDS = {"pos": 0.05, "vel": 0.5, "ang_vel": 0.01}  # uu, uu/s, rad/s; of a second, and of the unit of boost: 0.002
+
+
+def remembered(cars: Cars) -> dict[str, np.ndarray]:
+    """f32[N, P, ...], what recordings have of cars, by their names."""
+    names = {name: name for name in (*golden.FLAGS, "is_auto_flipping", "boost", "jump_time", "flip_time")}
+    names |= {"is_on_ground": "on_ground", "handbrake_val": "handbrake", "demo_respawn_timer": "respawn_time"}
+    found = {name: getattr(cars, own) for name, own in (names | {"air_time_since_jump": "air_time_since_jump"}).items()}
+    found |= {"pos": cars.position.array, "vel": cars.velocity.array, "ang_vel": cars.angular_velocity.array}
+    return {name: np.asarray(leaf, np.float32) for name, leaf in found.items()}
 
 
 # ---- symmetry -------------------------------------------------------------------------------------------------------

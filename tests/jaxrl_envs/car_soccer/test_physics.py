@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 import math
 
@@ -16,7 +15,6 @@ from jaxrl_envs.car_soccer import golden
 from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.tick import ticks
-from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import GOLDEN
 
 FOLDER = GOLDEN / "car_soccer"
@@ -29,11 +27,11 @@ def recorded(name):
 
 
 def quick():
-    """What one program of one car plays: scenarios without ties, and every sixth random episode."""
+    """What one program of one car plays: scenarios without ties, and some of the random episodes."""
     flat = {
         k: r for k, r in recorded("trajectories").items() if r["meta"]["arena"] == "SOCCAR" and not r["meta"]["ties"]
     }
-    episodes = list(recorded("random").items())[::6]
+    episodes = [*list(recorded("random").items())[::6], *list(recorded("own").items())[11::16]]
     return {name: record for name, record in [*flat.items(), *episodes] if len(record["meta"]["teams"]) < 2}
 
 
@@ -83,22 +81,6 @@ def test_what_is_no_number_disagrees(monkeypatch, suite):
     lost = golden.Poses(*(jnp.full((1, 1000, *end), jnp.nan) for end in ((3,), (1, 3), (1, 3, 3))))
     monkeypatch.setattr(golden, "play", lambda settings, geometry, arenas, pressed: lost)
     assert golden.measure({"lost": record}).disagreements > 0
-
-
-@pytest.mark.parametrize(
-    "content, words",
-    [
-        (b"{", "not valid JSON"),
-        (b"[]", "no episodes"),
-        (b'{"a": {}}', "'meta' is missing"),
-        (gzip.compress(b"{}", mtime=0)[:-4], "damaged"),
-    ],
-)
-def test_bad_files(tmp_path, content, words):
-    path = tmp_path / "bad.json"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=words):
-        golden.read(path)
 
 
 def flying(count):
