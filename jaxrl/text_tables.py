@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         others = [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         text.append("  ".join([line[0].ljust(widths[0]), *others]).rstrip())
     return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:]])
+
+
+def align(cells: list[list[str]]) -> str:
+    """A Markdown table, head first, with columns padded for the terminal. A name with line breaks stays on its line."""
+    cells = [[cell.replace("\n", "\\n") for cell in row] for row in cells]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines)
+
+
+def percent(rate: float) -> str:
+    """Returns a rate in per cent with one decimal."""
+    return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 
 def count(value: float) -> str:

@@ -15,11 +15,11 @@ import numpy as np
 from jax.scipy import special
 
 from jaxrl import cli
-from jaxrl.matches.tables import align
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.round_robin_report import play_all
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.policies.find import find_players
+from jaxrl.text_tables import align
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 

@@ -22,9 +22,8 @@ from jaxrl.diagnose import hardware
 from jaxrl.diagnose.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.diagnose.timing import safe_ratio
 from jaxrl.games import deployment, make_games
-from jaxrl.matches.tables import align
 from jaxrl.runs.directory import find_run, stage_number
-from jaxrl.text_tables import cores, flat, machine, table
+from jaxrl.text_tables import align, cores, flat, machine, table
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files

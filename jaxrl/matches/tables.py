@@ -14,6 +14,7 @@ from jaxrl.matches.deals import Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes
 from jaxrl.runs.status import MANY_DRAWS
 from jaxrl.statistics import Estimate
+from jaxrl.text_tables import align, percent
 from jaxrl_envs.contract.env import Env
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
@@ -255,21 +256,7 @@ def format_side_by_side(row: Row, other: Row, names: tuple[str, str]) -> str:
     return align([[title, *names, "difference"], *body])
 
 
-def align(cells: list[list[str]]) -> str:
-    """A Markdown table, head first, with columns padded for the terminal. A name with line breaks stays on its line."""
-    cells = [[cell.replace("\n", "\\n") for cell in row] for row in cells]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
-    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
-    return "\n".join(lines)
-
-
 # ---- wins, draws and losses ---------------------------------------------------------------------------------------
-
-
-def percent(rate: float) -> str:
-    """Returns a rate in per cent with one decimal."""
-    return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 
 def format_interval(outcomes: Outcomes, where: np.ndarray | slice = slice(None)) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxrl.league.elo import Ratings, bradley_terry
 from jaxrl.matches.outcomes import Outcomes
-from jaxrl.matches.tables import align, percent
+from jaxrl.text_tables import align, percent
 
 
 @dataclasses.dataclass

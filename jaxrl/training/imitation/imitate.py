@@ -25,7 +25,6 @@ from jaxrl import xla
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
 from jaxrl.config import Config
 from jaxrl.games import make_games
-from jaxrl.matches.tables import align
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player
 from jaxrl.players.spec import BOT, parse
@@ -35,6 +34,7 @@ from jaxrl.runs.folder import next_command
 from jaxrl.runs.logs.run_log import say
 from jaxrl.runs.metric_log import MetricsLogger
 from jaxrl.statistics import Estimate
+from jaxrl.text_tables import align
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
 from jaxrl.training.imitation.cloning import Checked, CloningResult, CloningSettings, make_check
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games
