@@ -85,13 +85,13 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
 
 
 def _random_play(config: Config, env: Env) -> Contestant:
-    """Returns a compiled game alone with random players, writing what a learner needs."""
+    """Returns the contestant of a compiled game alone with random players, writing what a learner needs."""
     train, devices = config.train, device_count(config, jax.local_device_count())
     return play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices)
 
 
 def _bridge(config: Config, env: Any, stack: contextlib.ExitStack) -> Contestant:
-    """Returns a host engine alone with its random players, through the bridge; the stack closes its pool."""
+    """Returns the contestant of a host engine with random players, through the bridge; the stack closes its pool."""
     from jaxrl_envs.host.bridge import HostPool
 
     batch, threads = config.train.num_envs, config.sebulba.threads or xla.cores()

@@ -154,7 +154,7 @@ class InteractiveGame:
         return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
 
     def save(self) -> SavedGame:
-        """Returns the present, for `restore`."""
+        """Returns the present position, for `restore`."""
         return SavedGame(self.state, tuple(self._memory), self.time)
 
     def restore(self, saved: SavedGame) -> None:

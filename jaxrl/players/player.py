@@ -89,7 +89,7 @@ class Player:
     plain: bool = False
 
     def named(self, name: str, params: PyTree) -> Player:
-        """Returns the same program as another player."""
+        """Returns a player of another name with the same program."""
         return dataclasses.replace(self, name=name, params=params)
 
 

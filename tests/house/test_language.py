@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -14,6 +15,8 @@ UNCLEAR = re.compile(r"\b([Nn]obody|[Ss]omebody|[Ww]hoever|[Ss]o many|[Aa]new|is
 ALLOWED: dict[tuple[str, str], str] = {  # (file, the words as they stand there): why
     ("envs/jaxrl_envs/shared/errors.py", '"there are none"'): "what a message says of an empty list of names",
 }
+OPENING = re.compile(r"\W*(What|Who|It|How|Where|Which|This|These|Those|There|Every)\b")
+ENTRIES = re.compile(r"(?m)^  \*{0,2}\w[\w, *]*: (?:of|in|from|for|with|what|who|how|where|which|that) .*")
 
 
 def files() -> Iterator[Path]:
@@ -51,6 +54,18 @@ def test_sentences_name_their_subject():
             found += [f"{name}: {text[max(start - 40, 0) : start + 40]}" for start in starts]
     assert found == [], "say who or what is meant: " + "\n".join(found)
     assert len(ALLOWED) <= 20
+
+
+def test_docstrings_begin_with_verbs_and_nouns():
+    found = []
+    for path in (path for top in ("jaxrl", "envs", "examples") for path in (ROOT / top).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                text = ast.get_docstring(node) or ""
+                lists = re.findall(r"(?ms)^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text)
+                openings = [text[:60]] * bool(OPENING.match(text))
+                found += [f"{path.name}: {node.name}: {line}" for line in openings + ENTRIES.findall("\n".join(lists))]
+    assert found == [], "a function begins with a verb, a class or an entry with a noun: " + "\n".join(found)
 
 
 def test_code_is_not_prose(tmp_path):

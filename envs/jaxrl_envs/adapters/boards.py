@@ -54,7 +54,7 @@ def place_name(name: str, action: int, size: int) -> str:
 
 
 def column_name(name: str, column: int) -> str:
-    """Returns a column: a letter, or in Connect Four its number, which is that of the action."""
+    """Names a column: a letter, or in Connect Four its number, which is that of the action."""
     return str(column) if name == "connect_four" else COLUMNS[column]
 
 

@@ -52,7 +52,7 @@ class SeatEnv(_Base):
         return observation, info
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
-        """Returns the learner's action; the reward is everything its seat earned until its next decision or the end."""
+        """Plays the learner's action; the reward is everything its seat earned until its next decision or the end."""
         assert self._lane is not None, "call reset first"
         self._lane = self._act(self._lane, np.int32(action), self._key())
         return self._result()

@@ -130,7 +130,7 @@ def _pool() -> list[dict[str, Any]]:
 
 
 def _dice(high: int) -> Any:
-    """Returns a required key that is a number of attacks or of damage."""
+    """Declares a required key that is a number of attacks or of damage."""
 
     def parse(value: Any) -> Dice | None:
         if type(value) is int and 1 <= value <= high:

@@ -246,7 +246,7 @@ def read(path: str | Path) -> dict[str, Record]:
 
 
 def unchecked(path: str | Path) -> dict[str, Record]:
-    """Returns the same, whatever they hold."""
+    """Returns the episodes of a file by name, whatever they hold."""
     records = files.parse(files.unpacked(path, LIMIT), str(path), json_text=True, most=VALUES)
     if not isinstance(records, Mapping) or not records:
         raise UserError(f"{path} has no episodes: expected one JSON object, episodes by name.")

@@ -16,7 +16,7 @@ from jaxrl_envs.contract.env import PyTree, State
 
 
 def rendering(probe: Probe) -> str:
-    """Text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
+    """Checks that text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
     states = [item(probe.first, 0), item(probe.running(1), 0), item(probe.ended(), 0)]
     has = []
     for name, method in (("text", probe.env.render), ("SVG", probe.env.render_svg)):
@@ -35,7 +35,7 @@ def rendering(probe: Probe) -> str:
 
 
 def rendering_keeps_secrets(probe: Probe) -> str:
-    """Exchanging what a seat cannot see leaves the text and the drawing for that seat unchanged."""
+    """Checks that exchanging what a seat cannot see leaves the text and the drawing for that seat unchanged."""
     env, states = probe.env, probe.running(12)
     count = batch_size(states)
     if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
@@ -58,7 +58,7 @@ def rendering_keeps_secrets(probe: Probe) -> str:
 
 
 def clickable(probe: Probe) -> str:
-    """Click areas lie in the drawing, name legal actions of the seat asked, and tell nothing that it cannot see."""
+    """Checks that click areas lie in the drawing, name legal actions of the seat asked, and tell it nothing hidden."""
     env, states = probe.env, probe.running(12)
     count, first = batch_size(states), item(states, 0)
     if env.simultaneous or not any(env.click_areas(item(states, i), _actor(item(states, i))) for i in range(count)):
@@ -92,7 +92,7 @@ def action_names(probe: Probe) -> None:
 
 
 def event_keeps_secrets(probe: Probe) -> str:
-    """Two actions of another seat that leave a seat's view the same are told to that seat in the same words."""
+    """Checks that two actions of another seat that leave a seat's view the same are told to it in the same words."""
     env = probe.env
     if env.simultaneous or env.num_players == 1:
         raise NotApplicable("only for games in which seats take turns")

@@ -39,7 +39,7 @@ SWITCH_STATES, SWITCH_DRAWS = 16, 64  # where a bot and the switch in its place 
 
 
 def fresh_deals_at_init(probe: Probe) -> str:
-    """Different keys deal different games."""
+    """Checks that different keys deal different games."""
     different, count = distinct(probe.views(probe.init(probe.keys(10, 64)))), 64
     if different == 1:
         different = distinct(probe.init(probe.keys(10, 64)))
@@ -50,7 +50,7 @@ def fresh_deals_at_init(probe: Probe) -> str:
 
 
 def fresh_deals_at_reset(probe: Probe) -> str:
-    """Successive games of auto-reset lanes are as different from each other as games from different keys are."""
+    """Checks that successive games of auto-reset lanes differ from each other like games from different keys."""
     resets = probe.reset_games
     count = batch_size(resets)
     fresh = probe.init(probe.keys(11, count))
@@ -81,7 +81,7 @@ def reset_starts_a_game(probe: Probe) -> None:
 
 
 def final_observation_kept(probe: Probe) -> None:
-    """Auto-reset hands over the observation, rewards and flags of the state in which the game ended."""
+    """Checks that auto-reset hands over the observation, rewards and flags of the state in which the game ended."""
     before = _last_running(probe)
     keys = probe.keys(12, batch_size(before.state))
     step_keys = jax.vmap(jax.random.split)(keys)[:, 0]
@@ -110,7 +110,7 @@ def _last_running(probe: Probe) -> LastStep:
 
 
 def duplicate_deals(probe: Probe) -> str:
-    """`init_deal` is a deal of the same form; says whether it fixes every chance event of the game."""
+    """Checks that `init_deal` is a deal of the same form; says whether it fixes every chance event of the game."""
     env = probe.env
     keys = probe.keys(13, probe.games)
     state = probe.compiled(env.init_deal)(keys)
@@ -130,7 +130,7 @@ def duplicate_deals(probe: Probe) -> str:
 
 
 def observation_is_the_movers(probe: Probe) -> None:
-    """`state.observation` is what `observe` gives for the seat to move (in order for all seats if simultaneous)."""
+    """Checks that `state.observation` is what `observe` gives for the seat to move (for all in simultaneous games)."""
     for states in (probe.running(64), probe.ended()):
         changed = difference(_movers_views(probe, states), states.observation)
         require(changed is None, f"state.observation{changed} is not observe(state, current_player)")
@@ -146,7 +146,7 @@ def _movers_views(probe: Probe, states: State) -> Any:
 
 
 def features_are_finite(probe: Probe) -> str:
-    """`features` turns every observation into finite f32[F]; so do `tokens` and `candidates`, where there are any."""
+    """Checks that `features`, and `tokens` and `candidates` if there are any, turn observations into finite f32[F]."""
     env = probe.env
     for states in (probe.running(64), probe.ended()):
         views = probe.views(states)
@@ -223,7 +223,7 @@ def bots_are_legal(probe: Probe) -> str:
 
 
 def bots_keep_to_what_they_see(probe: Probe) -> str:
-    """Exchanging what a seat cannot see changes no bot's choice for it."""
+    """Checks that exchanging what a seat cannot see changes no bot's choice for it."""
     env, states = probe.env, probe.running(64)
     count, keys = batch_size(states), probe.keys(24, batch_size(states))
     if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
@@ -239,7 +239,7 @@ def bots_keep_to_what_they_see(probe: Probe) -> str:
 
 
 def bot_switch_plays_as_the_bots(probe: Probe) -> str:
-    """An overridden `bot_switch` draws what the named bot draws, as often, and refuses names that are no bots."""
+    """Checks that an overridden `bot_switch` draws what the named bot draws, as often, and refuses other names."""
     env = probe.env
     if type(env).bot_switch is Env.bot_switch:
         raise NotApplicable("the game inherits bot_switch")
@@ -277,7 +277,7 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def program_size(probe: Probe) -> str:
-    """Returns a step compiles in reasonable time; says how large the program is."""
+    """Checks that a step compiles in reasonable time; says how large the program is."""
     env = probe.env
     state, key = item(probe.first, 0), prng.fast_key(0)
     action = probe.random_action(probe.first, probe.keys(0, probe.games))[0]

@@ -233,7 +233,7 @@ def to_numpy(tree: PyTree) -> PyTree:
 
 
 def from_numpy(tree: PyTree, like: PyTree) -> PyTree:
-    """Returns the inverse of `to_numpy`; `like` is any tree of the same structure with the original dtypes."""
+    """Inverts `to_numpy`; `like` is any tree of the same structure with the original dtypes."""
 
     def restore(leaf: np.ndarray, model: jax.Array) -> jax.Array:
         if is_key(model):

@@ -30,7 +30,7 @@ FLOAT_TOLERANCE = 1e-5  # compiled and uncompiled floats may be rounded differen
 
 
 def attributes(probe: Probe) -> str:
-    """The game says what it is."""
+    """Checks that the game says what it is."""
     env = probe.env
     require(isinstance(env, Env), f"{type(env).__name__} is not a subclass of jaxrl_envs.contract.env.Env")
     for name in ("id", "version"):
@@ -61,7 +61,7 @@ def _require_sides(env: Env) -> None:
 
 
 def shapes_and_dtypes(probe: Probe) -> str:
-    """Public fields have the contract's shapes and dtypes, and a step changes no shape or dtype (scan needs that)."""
+    """Checks that public fields have the contract's shapes and dtypes, and a step changes none of them (for scan)."""
     env, seats = probe.env, probe.env.num_players
     lead = (seats,) if env.simultaneous else ()
     key = jax.eval_shape(lambda: jax.random.key(0))
@@ -136,7 +136,7 @@ def random_play_terminates(probe: Probe) -> str:
 
 
 def seat_to_move(probe: Probe) -> None:
-    """`current_player` is a seat; in a simultaneous game all of them, in order."""
+    """Checks that `current_player` is a seat; in a simultaneous game all of them, in order."""
     player, seats = probe.trace.states.current_player, probe.env.num_players
     if probe.env.simultaneous:
         require((player == np.arange(seats)).all(), "current_player of a simultaneous game must always be arange(P)")
@@ -145,7 +145,7 @@ def seat_to_move(probe: Probe) -> None:
 
 
 def legal_action_exists(probe: Probe) -> str:
-    """Returns a running game offers every asked seat a legal action, and choosing it is never called illegal."""
+    """Checks that a running game offers every asked seat a legal action, and never calls choosing it illegal."""
     trace = probe.trace
     mask = trace.states.legal_action_mask
     none = ~mask.any(axis=-1)
@@ -158,7 +158,7 @@ def legal_action_exists(probe: Probe) -> str:
 
 
 def is_legal_agrees_with_mask(probe: Probe) -> None:
-    """`is_legal` gives what the mask gives, for every action."""
+    """Checks that `is_legal` gives what the mask gives, for every action."""
     env, states = probe.env, probe.running(32)
     actions = jnp.arange(env.num_actions, dtype=jnp.int32)
     if env.simultaneous:
@@ -171,7 +171,7 @@ def is_legal_agrees_with_mask(probe: Probe) -> None:
 
 
 def illegal_action_loses(probe: Probe) -> str:
-    """An illegal action ends the game and is counted; the offender loses, the others share what it lost.
+    """Checks that an illegal action ends the game and is counted; the offender loses, the others share what it lost.
 
     Tried with actions that the mask forbids and with numbers that are no actions.
     """
@@ -218,13 +218,13 @@ def _public(state: State) -> dict[str, object]:
 
 
 def mask_all_true_at_end(probe: Probe) -> None:
-    """The mask of a finished game is all True, so that no masked softmax divides zero by zero."""
+    """Checks that the mask of a finished game is all True, so that no masked softmax divides zero by zero."""
     mask = np.asarray(probe.ended().legal_action_mask)
     require(mask.all(), f"the mask of a finished game has {int((~mask).sum(axis=-1).max())} False entries")
 
 
 def absorbing_end(probe: Probe) -> None:
-    """A finished game stays as it is, for any action."""
+    """Checks that a finished game stays as it is, for any action."""
     ended = probe.ended()
     count = batch_size(ended)
     lead = (probe.env.num_players,) if probe.env.simultaneous else ()
@@ -236,7 +236,7 @@ def absorbing_end(probe: Probe) -> None:
 
 
 def rewards(probe: Probe) -> str:
-    """Rewards are finite, zero in the first state, and zero after the end."""
+    """Checks that rewards are finite, zero in the first state, and zero after the end."""
     trace = probe.trace
     reward = trace.states.rewards
     require(np.isfinite(reward).all(), "a reward is not finite")
@@ -248,7 +248,7 @@ def rewards(probe: Probe) -> str:
 
 
 def truncation(probe: Probe) -> str:
-    """A cut-off game is declared by `may_truncate`, and is not also terminated."""
+    """Checks that a cut-off game is declared by `may_truncate`, and is not also terminated."""
     states = probe.trace.states
     count = int(states.truncated[-1].sum())
     require(count == 0 or probe.env.may_truncate, "a game was truncated although env.may_truncate is False")
@@ -257,7 +257,7 @@ def truncation(probe: Probe) -> str:
 
 
 def episode_stats(probe: Probe) -> str:
-    """Figures of finished games are finite f32[P]."""
+    """Checks that figures of finished games are finite f32[P]."""
     stats = probe.compiled(probe.env.episode_stats)(probe.ended())
     for name, value in stats.items():
         found = f"{value.dtype}{list(value.shape[1:])}"
@@ -273,7 +273,7 @@ def episode_stats(probe: Probe) -> str:
 
 
 def deterministic_by_key(probe: Probe) -> None:
-    """The same key gives the same game, also in a freshly traced program."""
+    """Checks that the same key gives the same game, also in a freshly traced program."""
     env, states = probe.env, probe.running(16)
     keys = probe.keys(3, batch_size(states))
     action = probe.random_action(states, keys)
@@ -284,7 +284,7 @@ def deterministic_by_key(probe: Probe) -> None:
 
 
 def jit_equals_no_jit(probe: Probe) -> None:
-    """A compiled step and an uncompiled one agree (floats up to rounding)."""
+    """Checks that a compiled step and an uncompiled one agree (floats up to rounding)."""
     states = probe.running(1)
     keys = probe.keys(4, batch_size(states))
     actions = probe.random_action(states, keys)
@@ -296,7 +296,7 @@ def jit_equals_no_jit(probe: Probe) -> None:
 
 
 def vmap_equals_loop(probe: Probe) -> None:
-    """A batch of games gives what the games give one by one: no lane depends on another."""
+    """Checks that a batch of games gives what the games give one by one: no lane depends on another."""
     states = probe.running(16)
     keys = probe.keys(5, batch_size(states))
     actions = probe.random_action(states, keys)

@@ -31,7 +31,7 @@ PUBLIC = {field.name for field in dataclasses.fields(State)}
 
 
 def hidden_information(probe: Probe) -> str:
-    """Exchanging what a seat cannot see leaves its observation and its own legal actions unchanged."""
+    """Checks that exchanging what a seat cannot see leaves its observation and its own legal actions unchanged."""
     env, states = probe.env, probe.running(64)
     count = batch_size(states)
     if env.perfect_information:
@@ -75,7 +75,7 @@ def _nothing_hidden(probe: Probe) -> str:
 
 
 def privileged_view(probe: Probe) -> str:
-    """`privileged` is finite f32[G] for every seat once expanded, and shows something that the seat cannot see."""
+    """Checks that `privileged` is finite f32[G] for every seat once expanded, and shows something hidden from it."""
     env, states = probe.env, probe.running(64)
     count, one = batch_size(states), item(states, 0)
     if env.privileged(one, jnp.int32(0)) is None:
@@ -99,7 +99,7 @@ def privileged_view(probe: Probe) -> str:
 
 
 def beliefs(probe: Probe) -> str:
-    """`reconcile` gives the seat's own view back, reads nothing hidden of the real state, and accepts every world."""
+    """Checks that `reconcile` gives the seat's view back, reads nothing hidden of the real state, takes all worlds."""
     env, states = probe.env, probe.running(64)
     key, count = jax.random.key(0), batch_size(states)
     one = item(states, 0)

@@ -246,7 +246,7 @@ def _inputs(records: list[Record], length: int) -> tuple[np.ndarray, ...]:
 
 @cache
 def _compile(setup: Setup, batch: int, length: int, bots: bool) -> Callable:
-    """Returns the program for one table. Compiling is nearly all of the work, so the expensive passes are left out."""
+    """Compiles the program for one table. Compiling is nearly all of the work, so the expensive passes are left out."""
     shapes = (
         jax.ShapeDtypeStruct((batch, NUM_ROUNDS, NUM_CARDS), jnp.uint8),
         jax.ShapeDtypeStruct((batch,), jnp.int32),

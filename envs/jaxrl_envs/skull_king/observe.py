@@ -123,7 +123,7 @@ def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
 
 
 def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
-    """Returns the inverse of `pack`."""
+    """Inverts `pack`."""
     chex.assert_rank(observation, 1)
     w, n = observation, setup.players
     seats = np.arange(n)

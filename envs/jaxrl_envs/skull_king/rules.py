@@ -273,7 +273,7 @@ def _finish_trick(game: SkullKingGame, playing: jax.Array, setup: Setup) -> tupl
 
 
 def _use_ability(game: SkullKingGame, action: jax.Array, phase: jax.Array, setup: Setup) -> SkullKingGame:
-    """Returns the decisions of Rosie, Roatan and Harry (Bendt's discards are in `_use_card`)."""
+    """Applies the decisions of Rosie, Roatan and Harry (Bendt's discards are in `_use_card`)."""
     if not setup.abilities:
         return game
     r, actor = game.round, game.actor

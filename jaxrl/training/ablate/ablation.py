@@ -127,7 +127,7 @@ def chosen(weights: dict[str, Any], path: str, only: Sequence[str]) -> dict[str,
 
 
 def _is_weight(value: Any) -> bool:
-    """Returns a number, or several that it goes through."""
+    """Returns whether a value is a number, or several that it goes through."""
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(map(_is_weight, value))
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -30,13 +30,13 @@ def uniform(mask: np.ndarray) -> Prediction:
 
 
 def lowest(mask: np.ndarray, action: np.ndarray) -> Prediction:
-    """Always the legal action with the lowest number."""
+    """Predicts the legal action with the lowest number."""
     right = (np.argmax(mask, axis=1) == action).astype(np.float64)
     return Prediction("the first legal action", right, np.full(len(action), np.inf))
 
 
 def frequent(mask: np.ndarray, action: np.ndarray, preferences: np.ndarray) -> Prediction:
-    """Returns a fixed order of preference; f64[A], the highest legal one is chosen."""
+    """Predicts by a fixed order of preference; f64[A], the highest legal one is chosen."""
     right = (np.argmax(np.where(mask, preferences, -np.inf), axis=1) == action).astype(np.float64)
     return Prediction("the most frequent legal action", right, np.full(len(action), np.inf))
 
@@ -48,7 +48,7 @@ def frequencies(mask: np.ndarray, action: np.ndarray) -> np.ndarray:
 
 
 def weighted(mask: np.ndarray, action: np.ndarray, logits: np.ndarray) -> Prediction:
-    """Fixed weights exp(f64[A]) of the actions, shared among the legal ones."""
+    """Predicts by fixed weights exp(f64[A]) of the actions, shared among the legal ones."""
     masked = np.where(mask, logits, -np.inf)
     top = masked.max(axis=1, keepdims=True)
     total = top[:, 0] + np.log(np.exp(masked - top).sum(axis=1))

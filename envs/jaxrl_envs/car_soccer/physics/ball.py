@@ -36,7 +36,7 @@ def is_asleep(ball: Ball) -> jax.Array:
 
 
 def touches(body: Hitbox, cars: Cars, ball: Ball, present: jax.Array) -> Touch:
-    """Returns the ball against each car's box, rounded by its margin."""
+    """Returns the contacts of the ball with each car's box, rounded by its margin."""
     box = cars.axes.to_local(ball.position - cars.position) - Vec(*body.offset)
     parts = zip((box.x, box.y, box.z), body.inner, strict=True)
     nearest = Vec(*(jnp.clip(value, -half, half) for value, half in parts))

@@ -268,7 +268,7 @@ class Pitch:
         return state
 
     def _row(self, state: Any, late: int) -> list[float]:
-        """Returns the reverse of `_state`."""
+        """Reverses `_state`."""
         turned, hit = state.rot_mat, state.ball_hit_info.tick_count_when_extra_impulse_applied
         row = [value for name in _VECTORS.values() for value in getattr(state, name).as_tuple()]
         row += [*turned.forward.as_tuple(), *turned.right.as_tuple(), *turned.up.as_tuple()]

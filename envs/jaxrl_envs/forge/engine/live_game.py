@@ -106,7 +106,7 @@ class LiveGame:
         return self.done == goal.actions[:count]
 
     def stands_at(self, goal: GameState) -> bool:
-        """Returns whether it is where it leads to."""
+        """Returns whether the game stands at the position `goal`."""
         there = self.over or (self.decision is not None and not self.decision.answered)
         return there and not self.checking and len(self.done) == len(goal.actions)
 

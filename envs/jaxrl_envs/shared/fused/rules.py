@@ -349,7 +349,7 @@ def _expanded(trace, equation, *operands, _prim):
 
 
 def _cond(trace, equation, index, *operands, branches, **_):
-    """Returns the first branch in all lanes, then each other one if some lane of the block takes it."""
+    """Runs the first branch in all lanes, then each other one if some lane of the block takes it."""
     (index,) = items_of(index)
     if is_known(index):
         return trace.call(branches[int(np.clip(index, 0, len(branches) - 1))], operands)

@@ -75,7 +75,7 @@ def flat(values: Iterable[Value]) -> list[Element]:
 
 
 def shaped(items: Iterable[Element], avals: Iterable[Any]) -> list[Value]:
-    """Returns the inverse of `flat`."""
+    """Inverts `flat`."""
     left = iter(items)
     take = lambda aval: (next(left), next(left)) if is_key(aval) else next(left)  # noqa: E731
     return [make(aval, [take(aval) for _ in range(math.prod(aval.shape))]) for aval in avals]
@@ -124,7 +124,7 @@ class KernelTrace:
         return result
 
     def apply(self, primitive: Any, *operands: Element, **params: Any) -> Element:
-        """Returns an elementwise operation."""
+        """Applies an elementwise operation."""
         if all(map(is_known, operands)):
             return _folded(primitive, operands, params)[()]
         decided = _decided(primitive, operands)

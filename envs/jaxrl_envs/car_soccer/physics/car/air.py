@@ -65,7 +65,7 @@ def jumped(cars: Cars, controls: Controls) -> tuple[Cars, Vec]:
 
 
 def auto_flipped(cars: Cars, controls: Controls) -> Cars:
-    """Returns a car on its roof that presses jump turns over."""
+    """Turns over cars on their roof that press jump."""
     axes = cars.axes
     angle = jnp.arctan2(-axes.right.z, axes.up.z)
     pressed = controls.jump & ~cars.jump_held

@@ -212,7 +212,7 @@ def _split(axis: jax.Array, rows) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _merge(axis: jax.Array, low: jax.Array, high: jax.Array, along: jax.Array) -> Vec:
-    """Returns the inverse of `_split`."""
+    """Inverts `_split`."""
     return Vec(
         jnp.where(axis == 0, along, low),
         _choose(axis, (low, along, high)),
