@@ -38,14 +38,16 @@ from scripts.benchmark.report import compare
 
 CPU_BATCHES, ACCELERATOR_BATCHES = (1024, 4096, 16384), (8192, 65536, 524288)  # games at once
 HOST_BATCH = 512
+EFFORT = {False: (7, 0.5), True: (3, 0.2)}  # by --quick: rounds, and seconds of a turn
 
 
-def compiled(env: Env, devices: int) -> list[Contestant]:
-    """Random play of a compiled game by batch and view, and every other bot on all seats."""
+def compiled(env: Env, devices: int, quick: bool) -> list[Contestant]:
+    """Random play of a compiled game by batch (`quick`: of one size) and view, and every other bot on all seats."""
     batches = [batch // devices * devices for batch in (CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES)]
-    entries = [("random", batch, view) for view in ("lean", "observed") for batch in batches]
-    entries += [("random", batches[1], "endless")]
-    entries += [(bot, batches[1], "lean") for bot in env.bots if bot != "random"]
+    middle = batches[1]
+    entries = [("random", batch, view) for view in ("lean", "observed") for batch in ([middle] if quick else batches)]
+    entries += [("random", middle, "endless")]
+    entries += [(bot, middle, "lean") for bot in env.bots if bot != "random"]
     return [
         play.contestant(
             env, batch=batch, view=view, devices=devices, player=bot, name=f"{bot} bot, {view}, {batch:,} games"
@@ -69,10 +71,11 @@ def through_bridge(stack: contextlib.ExitStack, game: HostGame, batch: int, thre
     return Contestant(name, float(batch * steps), lambda: go_on(steps))
 
 
-def measure_compiled(config: Config, env: Env, training: Training, rounds: int, seconds: float) -> None:
+def measure_compiled(config: Config, env: Env, training: Training, quick: bool) -> None:
     """Prints both tables of a compiled game, and where the time of its training goes."""
     devices, train = device_count(config, jax.local_device_count()), config.train
-    speeds = compare(f"{env.id}, environment steps", compiled(env, devices), rounds=rounds, seconds=seconds)
+    rounds, seconds = EFFORT[quick]
+    speeds = compare(f"{env.id}, environment steps", compiled(env, devices, quick), rounds=rounds, seconds=seconds)
     print(f"reset: {reset_share(speeds):.0%} of a lean step; {program_size(env):,} equations in the jaxpr of a step")
     same: dict[str, Any] = {"batch": train.num_envs, "steps": train.num_steps, "devices": devices}
     parts = [training.contestant("training"), play.contestant(env, view="observed", name="the game alone", **same)]
@@ -84,8 +87,9 @@ def measure_compiled(config: Config, env: Env, training: Training, rounds: int, 
     print("of its steps: " + ", ".join(f"{name} {share:.1%}" for name, share in training.decisions().items()))
 
 
-def measure_host(env: HostEnv, training: Training, rounds: int, seconds: float) -> None:
+def measure_host(env: HostEnv, training: Training, quick: bool) -> None:
     """Prints both tables of a game on the host, and how busy its engine is."""
+    rounds, seconds = EFFORT[quick]
     with contextlib.ExitStack() as stack:
         bots, threads = range(len(env.game.bots)), sorted({1, xla.cores()})
         ours = [through_bridge(stack, env.game, HOST_BATCH, count, bot) for bot in bots for count in threads]
@@ -101,7 +105,7 @@ def arguments() -> argparse.ArgumentParser:
     command_line.config(parser, "what is trained (default: the defaults of every key)", metavar="FILE")
     command_line.overrides(parser)
     command_line.allow(parser)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter turns: a first impression")
+    parser.add_argument("--quick", action="store_true", help="fewer, shorter turns and one batch: a first impression")
     return parser
 
 
@@ -116,12 +120,11 @@ def run(args: argparse.Namespace) -> int:
     env = make_games(config).training
     if isinstance(env, HostEnv) and env.game.remote:
         raise UserError(f"the engine of {env.id} is another program: use `python -m scripts.benchmark.{env.id}`.")
-    rounds, seconds = (3, 0.2) if args.quick else (7, 0.5)
     with contextlib.closing(Training(config, env)) as training:
         if isinstance(env, HostEnv):
-            measure_host(env, training, rounds, seconds)
+            measure_host(env, training, args.quick)
         else:
-            measure_compiled(config, env, training, rounds, seconds)
+            measure_compiled(config, env, training, args.quick)
     return 0
 
 
