@@ -1,6 +1,6 @@
 """kill -9 at random moments: resumed runs end as if nothing had happened.
 
-    KILLS=100 python -m pytest -n0 -s -m slow tests/attacks/test_kills.py
+    KILLS=100 SOAK_MINUTES=30 python -m pytest -n0 -s -m slow tests/attacks/test_kills.py
 
 A line of ATTACKS is a program, a way to kill it and its percentage of the kills. A kill waits for a row beyond the
 checkpoint from which the run was resumed, so that it meets a training and no start; then for a random number of rows
@@ -26,16 +26,10 @@ import numpy as np
 import pytest
 
 from tests.support.dqn_training import SMALL_DQN
-from tests.support.killing import (
-    CUTS_AN_ENTRY,
-    NAME,
-    Life,
-    assert_as_if_nothing_had_happened,
-    configure,
-    finish,
-)
+from tests.support.killing import CUTS_AN_ENTRY, NAME, Life, assert_as_if_nothing_had_happened, configure, finish
 
 KILLS = int(os.environ.get("KILLS", "100"))  # of all attacks together
+MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))  # of a training that nothing happens to
 PER_RUN = 5  # kills of one run, at most
 PAUSE = 0.4  # root of the longest time between a row and a kill, seconds
 CHANGE = b" begins: "  # in a line that says that the stage of the curriculum changes
@@ -239,6 +233,25 @@ def test_a_run_that_is_killed_again_and_again(name, way, share, tmp_path):
 @pytest.mark.parametrize("name", ["recurrent, two seeds", "recurrent, host, lag 2", "battle, dqn, prioritised"])
 def test_a_run_that_is_killed_once(name, tmp_path):
     attack(tmp_path, name, after_a_row, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["recurrent, two seeds", "battle, lag 2"])
+def test_nothing_grows(name, tmp_path):
+    """Memory, threads and open files of a training, in the last fifth of its time as in the second."""
+    tree, samples = PROGRAMS[name], []
+    configure(tmp_path, tree | {"train": tree["train"] | {"total_steps": 10**9}})
+    life = Life(tmp_path, tmp_path / "run")
+    assert life.wait(beyond=1) > 0
+    place, until = Path(f"/proc/{life.process.pid}"), time.monotonic() + 60 * MINUTES
+    while time.monotonic() < until:
+        megabytes = int((place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        samples.append((megabytes, len(os.listdir(place / "task")), len(os.listdir(place / "fd"))))
+        time.sleep(1.0)
+    assert life.kill()
+    second, last = (np.median(part, axis=0) for part in np.array_split(samples, 5)[1::3])
+    print(f"{name}: MB, threads and files {second} in the second fifth, {last} in the last one", file=sys.stderr)
+    assert (last <= second * 1.05 + (8, 2, 2)).all()
 
 
 def test_only_updates_of_this_life_are_waited_for(tmp_path, monkeypatch):

@@ -7,8 +7,6 @@ import contextlib
 import json
 import math
 import os
-import random
-import shutil
 import socket as sockets
 import sys
 import urllib.request
@@ -20,8 +18,7 @@ for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import cli
-from tests.attacks.kinds import KINDS, RUN, codec_of, table
-from tests.support.damaging import changed_to
+from tests.attacks.kinds import table
 from tests.support.serving import HIGH_CARD, serve_process, serving
 
 ID = "0123456789ab"
@@ -71,28 +68,6 @@ def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path, monkeypa
     assert {path.name for path in tmp_path.iterdir()} == {"inner", "elsewhere", "modules"}
     assert {path.name for path in (tmp_path / "inner").iterdir()} == {"tables"}
     assert json.loads((folder / f"{ID}.table").read_text())["rated"], "it was saved where it was read"
-
-
-ODD = [b"1180591620717411303424", b'"\\ud800"', b"1e999", b"NaN", b"1e308", b"null", b"[]", b"[" * 100 + b"]" * 100]
-
-
-def test_a_bad_file_of_a_run_is_told_and_hides_nothing_else(tmp_path):
-    KINDS["runs"](tmp_path)
-    runs, bad = tmp_path / "runs", []
-    for name, tree in RUN.items():
-        for number, value in enumerate(ODD):
-            bad.append(shutil.copytree(runs / "other", runs / f"{name}-{number}").name)
-            codec, new = codec_of(name), changed_to("@@", random.Random(number), tree)
-            (runs / bad[-1] / name).write_bytes(codec.text(new).replace(codec.marker, value))
-    with serving(tmp_path) as client:
-        status, text = client.request("/runs/list")
-        found = {each["name"]: each for each in json.loads(text)}
-        assert status == 200 and found.keys() == {"run", "other", *bad}
-        assert not found["other"]["why"] and "process.json" in found["process.json-0"]["why"]
-        for name in bad:
-            status, text = client.request(f"/runs/of/{name}")
-            assert status == 200, name
-        assert any("best.json" in json.loads(client.request(f"/runs/of/{name}")[1])["status"]["why"] for name in bad)
 
 
 def test_a_pipe_in_the_place_of_the_key_is_told(tmp_path, capsys):

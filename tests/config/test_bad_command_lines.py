@@ -11,6 +11,8 @@ from tests.support.small_runs import NIM
 
 FILES = {
     "empty.yaml": b"",
+    "null.yaml": b"# nothing\nnull",
+    "above_empty.yaml": b"base: empty.yaml",
     "list.yaml": b"- 1",
     "scalar.yaml": b"5",
     "binary.yaml": bytes(range(256)),
@@ -54,6 +56,8 @@ train skull_king_cpu ppo.batch_size=1000 ppo.minibatches=3
 train skull_king_cpu ppo.batch_size=7
 train skull_king_cpu network.kind=cnn
 train skull_king_cpu network.hidden=[0]
+train skull_king_cpu network.hidden=[]
+train skull_king_cpu network.hidden=[] network.kind=recurrent network.recurrent.torso=mlp
 train skull_king_cpu network.hidden=[a]
 train skull_king_cpu network.activation=relu6
 train skull_king_cpu network.kind=recurrent network.recurrent.cell=rnn
@@ -100,6 +104,8 @@ train skull_king_cpu --name a/b
 train --config .
 train --config /dev/null
 train --config empty.yaml
+train --config null.yaml
+train --config above_empty.yaml
 train --config list.yaml
 train --config scalar.yaml
 train --config binary.yaml
@@ -207,6 +213,7 @@ serve --port x
 serve --host 999.999.1.1
 serve --game nothing
 serve --replays nowhere
+serve --runs nowhere
 serve --folder text.txt
 launch -n 0 train skull_king_cpu
 launch -n 2
@@ -225,6 +232,7 @@ forge
 forge nothing
 forge deck
 """
+LINES += "".join(f"config {key}=1\n" for key in ("a." * 3000 + "a", "env.options." + "a." * 300 + "a", "x" * 100_000))
 AFTER_A_NOTE = """
 train skull_king_cpu train.num_envs=1e12
 train skull_king_cpu env.id=a.b:C

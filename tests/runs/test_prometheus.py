@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import platform
 import re
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -23,14 +19,13 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs import distributed, status
-from jaxrl.runs.logs import files as log_files
+from jaxrl.runs import distributed
 from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
 from jaxrl.training import loop
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
-from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.paths import ROOT
 from tests.training.sebulba.test_workers import elsewhere
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
@@ -292,51 +287,6 @@ def test_a_host_game_says_nothing_by_itself():
     assert TicTacToeGame().counters() == {}
 
 
-@pytest.mark.slow
-def test_two_processes_each_serve_their_own_and_keep_a_log_of_their_own(tmp_path):
-    tree = """
-env: {id: "examples.nim:Nim"}
-run: {cache_dir: "", directory: ".", log_format: json}
-network: {hidden: [8]}
-ppo: {minibatches: 2}
-train: {num_envs: 16, num_steps: 8, total_steps: 100_000_000, updates_per_call: 4}
-evaluate: {deals: 2, opponents: [random]}
-"""
-    (tmp_path / "nim.yaml").write_text(tree)
-    port = free_port()
-    while not all(is_free(port + rank) for rank in range(2)):
-        port = free_port()
-    command = [sys.executable, "-m", "jaxrl", "launch", "-n", "2", "train", "--config", "nim.yaml"]
-    env = os.environ | {"PYTHONPATH": PYTHONPATH}
-    process = subprocess.Popen([*command, f"metrics.prometheus={port}"], cwd=tmp_path, env=env)
-    try:
-        each = [scraped(port + rank, process) for rank in range(2)]
-        run = status.whole(tmp_path / "nim")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        code = process.wait(120)
-    for rank, found in enumerate(each):
-        own = (("host", platform.node()), ("rank", str(rank)), ("run", "nim"))
-        assert all(set(own) <= set(labels) for _, labels in found) and found["jaxrl_updates_total", own] > 0
-        assert (("jaxrl_games_total", own) in found) == (rank == 0)
-        events = [json.loads(line) for line in (tmp_path / "nim" / log_files.file_name(rank, "json")).open()]
-        assert {event["rank"] for event in events} == {rank} and f"process {rank} of 2" in events[0]["message"]
-    assert run.state == "training" and run.process["processes"] == 2 and [r["rank"] for r in run.ranks] == [0, 1]
-    assert code == 128 + signal.SIGTERM and status.whole(tmp_path / "nim").state == "stopped"
-
-
 def is_free(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def scraped(port: int, process: subprocess.Popen) -> dict[tuple[str, tuple], float]:
-    """What is served there as soon as there has been an update."""
-    end = time.monotonic() + 300
-    while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError):
-            found = scrape(port)
-            if any(name == "jaxrl_updates_total" for name, _ in found):
-                return found
-        time.sleep(0.5)
-    raise AssertionError("the training serves nothing")

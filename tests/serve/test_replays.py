@@ -146,20 +146,13 @@ def test_a_film_keeps_its_shapes_and_movements_alone(tmp_path):
     )
     playback = film.opened(path)
     page = playback.picture(0)
-    for word in (
-        "script",
-        "alert",
-        "style",
-        "foreign",
-        "image",
-        "http://x",
-        "onload",
-        "onclick",
-        "under",
-    ):
+    for word in ("script", "alert", "style", "foreign", "image", "http://x", "onload", "onclick", "under"):
         assert word not in page
     assert 'fill="url(#ok)"' in page and 'href="#ball"' in page and 'dur="12.5s"' in page
     assert playback.frames == 125 and playback.seconds == 0.1
+    path.write_text("<!DOCTYPE svg [<!ENTITY a 'b'>]><svg>&a;</svg>")
+    with pytest.raises(UserError):
+        film.opened(path)
 
 
 def test_our_own_films_come_through_whole():
@@ -168,14 +161,6 @@ def test_our_own_films_come_through_whole():
         before = ElementTree.fromstring(path.read_text())
         after = ElementTree.fromstring(film.opened(path).picture(0))
         assert [(node.tag, node.attrib) for node in before.iter()] == [(node.tag, node.attrib) for node in after.iter()]
-
-
-@pytest.mark.parametrize("text", ["<!DOCTYPE svg [<!ENTITY a 'b'>]><svg>&a;</svg>", "<svg", "<html/>", "\0"])
-def test_what_is_no_film_is_refused(text, tmp_path):
-    path = tmp_path / "film.svg"
-    path.write_text(text)
-    with pytest.raises(UserError):
-        film.opened(path)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
 import random
 import socket as sockets
-import statistics
 import string
 import threading
 import time
@@ -459,53 +457,21 @@ def pester(client: Client, id: str, key: str, count: int, seed: int) -> None:
             socket.send(noise(random_))
 
 
-def delays(client: Client, count: int) -> list[float]:
-    """Seconds that a person waits for the answers to hints and moves, at a table of the own."""
-    found = []
-    while len(found) < count:
-        table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
-        with client.sit(table["id"], table["keys"][0]) as anna:
-            view = anna.turn()
-            while not view["over"]:
-                began = time.monotonic()
-                anna.play(view)
-                view = anna.until(lambda m, at=view["time"]: m["kind"] == "view" and m.get("time", 0) > at)
-                found.append(time.monotonic() - began)
-                view = view if view["legal"] or view["over"] else anna.turn()
-    return found
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "messages, crowd, bound",
-    [(300, 20, 5.0), pytest.param(10_000, 200, 0.2, marks=pytest.mark.slow)],
-)
-def test_noise_giants_and_crowds_do_not_disturb_others(tmp_path, messages, crowd, bound):
-    """Malformed messages, frames that are too large, people who never read, and a crowd: no table is lost, and others
-    are answered in time; the bound is of the median of 30 moves, wide where the suite shares its cores."""
-    with serving(tmp_path) as client:
-        delays(client, 9)  # compiles
-        table = client.open_table(HIGH_CARD, "person", "person", "bot:lowest")
-        crowded = client.open_table(HIGH_CARD, "bot:random", "bot:random", "bot:random")
-        with contextlib.ExitStack() as crowds:
-            for _ in range(crowd):
-                crowds.enter_context(client.socket(crowded["id"])).send("{}")
-            parts = [
-                threading.Thread(target=pester, args=(client, table["id"], table["keys"][0], messages // 4, seed))
-                for seed in range(4)
-            ]
-            for part in parts:
-                part.start()
-            found = delays(client, 30)
-            for part in parts:
-                part.join()
-            with pytest.raises(ConnectionClosed) as closed, client.sit(table["id"], table["keys"][1]) as giant:
-                giant.socket.send("x" * 100_000)
-                giant.until(lambda m: False, 10)
-            assert closed.value.rcvd.code == 1009
-            with client.sit(table["id"], table["keys"][0]) as anna:
-                assert anna.until(lambda m: "seats" in m and not m.get("opening"))["trouble"] == ""
-            with client.sit(crowded["id"]) as late:
-                assert late.until(lambda m: m.get("over", False))["trouble"] == ""
-    print(f"median {1e3 * statistics.median(found):.0f} ms, most {1e3 * max(found):.0f} ms of {len(found)} moves")
-    assert statistics.median(found) < bound
+@pytest.mark.parametrize("messages", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_noise_and_giants_do_not_disturb_a_table(client, messages):
+    """How long others wait among crowds is measured in tests/attacks/test_server.py."""
+    table = client.open_table(HIGH_CARD, "person", "person", "bot:lowest")
+    parts = [
+        threading.Thread(target=pester, args=(client, table["id"], key, messages, i))
+        for i, key in enumerate(table["keys"])
+    ]
+    for part in parts:
+        part.start()
+    for part in parts:
+        part.join()
+    with pytest.raises(ConnectionClosed) as closed, client.sit(table["id"], table["keys"][1]) as giant:
+        giant.socket.send("x" * 100_000)
+        giant.until(lambda m: False, 10)
+    assert closed.value.rcvd.code == 1009
+    with client.sit(table["id"], table["keys"][0]) as anna:
+        assert anna.until(lambda m: "seats" in m and not m.get("opening"))["trouble"] == ""

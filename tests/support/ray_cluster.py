@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,16 +32,15 @@ ALIKE = (
 class Machine:
     """The processes of one `ray start`."""
 
-    def __init__(self, environment: dict[str, str], address: str, *options: str, inside: Sequence[str] = ()):
+    def __init__(self, environment: dict[str, str], address: str, *options: str):
         """Starts the processes.
 
         Args:
           environment: variables beside those of this process.
           address: its own address.
           options: options of `ray start`.
-          inside: a command prefix, such as `ip netns exec`.
         """
-        command = [*inside, sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={address}"]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={address}"]
         self._process = subprocess.Popen(
             [*command, *options, *ALIKE],
             env=os.environ | environment,
@@ -73,11 +72,11 @@ class Cluster:
       machines: the machines with workers.
     """
 
-    def __init__(self, host: str = "127.0.0.1", inside: Sequence[str] = ()):
+    def __init__(self) -> None:
         """Starts the head; see `Machine`."""
         self._folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of its sockets must be short
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "PYTHONPATH": PYTHONPATH}
-        self.address, self.machines = f"{host}:{free_port()}", []
+        self.address, self.machines = f"127.0.0.1:{free_port()}", []
         port = self.address.rpartition(":")[2]
         options = (
             "--head",
@@ -86,13 +85,13 @@ class Cluster:
             "--include-dashboard=false",
             f"--temp-dir={self._folder}",
         )
-        self._head = Machine(self.environment, host, *options, inside=inside)
+        self._head = Machine(self.environment, "127.0.0.1", *options)
         self._head.begun()
 
-    def add(self, address: str, inside: Sequence[str] = ()) -> Machine:
+    def add(self, address: str) -> Machine:
         """Adds a machine."""
         options = (f"--address={self.address}", "--num-cpus=1")
-        self.machines.append(Machine(self.environment, address, *options, inside=inside))
+        self.machines.append(Machine(self.environment, address, *options))
         self.machines[-1].begun()  # two that begin at once would choose the same socket in the common folder
         return self.machines[-1]
 
@@ -109,9 +108,9 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(*arguments, **options) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     """A context manager: a `Cluster` that is always ended."""
-    made = Cluster(*arguments, **options)
+    made = Cluster()
     try:
         yield made
     finally:

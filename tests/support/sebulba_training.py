@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-import time
 from typing import Any
-
-import numpy as np
 
 from jaxrl.config import Config
 from jaxrl.league.config import LeagueConfig
@@ -47,19 +44,14 @@ def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
 
 
 class Trouble:
-    """What a board does at each move: nothing, until the file named in TROUBLE exists (or from the start, if it is
-    empty); then game `game` raises or hangs."""
+    """Raises at a move of game `game` once the file named in TROUBLE exists."""
 
-    def __init__(self, game: int, kind: str):
-        self.game, self.kind = game, kind
+    def __init__(self, game: int):
+        self.game = game
 
     def __call__(self, board: Board, action: int) -> None:
-        if board.slot != self.game or not os.path.exists(os.environ["TROUBLE"]):
-            return
-        if self.kind == "raise":
+        if board.slot == self.game and os.path.exists(os.environ["TROUBLE"]):
             raise ZeroDivisionError("the dice are lost")
-        while os.path.exists(os.environ["TROUBLE"]):
-            time.sleep(0.01)
 
 
 class Troubled(HostEnv):
@@ -67,30 +59,5 @@ class Troubled(HostEnv):
 
     id, version = "troubled", "1"
 
-    def __init__(self, *, kind: str = "raise", game: int = 17):
-        """A game.
-
-        Args:
-          kind: raise or hang.
-          game: which of the games.
-        """
-        super().__init__(TicTacToeGame(opening=True, fault=Trouble(game, kind)))
-
-
-class Slow(HostEnv):
-    """TicTacToe that takes its time."""
-
-    id, version = "slow", "1"
-
-    def __init__(self, *, milliseconds: float = 5.0):
-        """A game.
-
-        Args:
-          milliseconds: for each move.
-        """
-        super().__init__(TicTacToeGame(opening=True, fault=lambda board, action: time.sleep(milliseconds / 1e3)))
-
-
-def same_leaves(left: Any, right: Any) -> bool:
-    """Whether two flat records of arrays agree bit by bit."""
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+    def __init__(self) -> None:
+        super().__init__(TicTacToeGame(opening=True, fault=Trouble(17)))

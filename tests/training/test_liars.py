@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import yaml
 
 from jaxrl import cli
 from jaxrl.runs.checkpoints.checkpoint import Snapshot
@@ -26,10 +25,12 @@ from jaxrl.training.strength.evaluation import TrainingEvaluation
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.shared.errors import UserError
+from tests.support import small_runs
 from tests.support.games import TicTacToe
 from tests.support.host_games import TicTacToeGame
 from tests.support.killing import assert_same
 from tests.support.sebulba_training import threads_left
+from tests.support.small_runs import configure, resume
 
 pytestmark = pytest.mark.thorough
 
@@ -57,13 +58,10 @@ def hang() -> None:
 
 LIES = {
     "nan observation": Lie("observe", lambda: [np.nan] * 18, "observation[0] is nan: an engine must give finite"),
-    "infinite observation": Lie("observe", lambda: [np.inf] * 18, "observation[0] is inf: an engine must give finite"),
     "nan reward": Lie("rewards", lambda: [0.0, np.nan], "rewards[1] is nan: an engine must give finite numbers"),
     "no legal action": Lie("mask", lambda: [False] * 9, "asks a question to which its mask allows no answer"),
     # Reported by `legal` at the first answer: a mask that allows too much is noticed only when it is used.
     "contradiction": Lie("legal", lambda: False, "its legal() does not"),
-    "wrong shape": Lie("observe", lambda: np.zeros(17), "observe() returned an array of shape (17,), not (18,)"),
-    "wrong type": Lie("mask", lambda: np.zeros(9), "mask() returned an array of float64, not bool"),
     "raise": Lie("step", lambda: fail(ZeroDivisionError("no dice")), "ZeroDivisionError: no dice"),
     "exit": Lie("step", lambda: fail(SystemExit(3)), "SystemExit: 3"),
     "hang": Lie("step", hang, "has not answered for 1 s; the engine hangs"),
@@ -121,20 +119,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny configuration of each algorithm."""
     home = tmp_path_factory.mktemp("runs")
     sections = {
-        "ppo": {"epochs": 1, "minibatches": 2, "entropy_coef": {"kind": "constant", "start": 0.01}},
+        "ppo": {"entropy_coef": {"kind": "constant", "start": 0.01}},
         "dqn": {"updates": 2, "batch": 16, "capacity": 512, "learning_starts": 50},
     }
-    train = {"num_envs": GAMES, "num_steps": STEPS, "total_steps": UPDATES * GAMES * STEPS, "keep": 100}
     for name, section in sections.items():
-        tree = {
-            "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-            "env": {"id": "tests.training.test_liars:Liar"},
-            "network": {"hidden": [8]},
-            "sebulba": {"threads": 2, "timeout": 1},
-            "train": train | {"algorithm": name, "updates_per_call": 2, "checkpoint_every": 2},
-            name: section | {"learning_rate": {"kind": "constant", "start": 1e-3}},
-        }
-        (home / f"{name}.yaml").write_text(yaml.safe_dump(tree))
+        configure(
+            home,
+            "tests.training.test_liars:Liar",
+            UPDATES,
+            name=name,
+            sebulba={"threads": 2, "timeout": 1},
+            train={"algorithm": name, "num_envs": GAMES, "num_steps": STEPS},
+            **{name: section | {"learning_rate": {"kind": "constant", "start": 1e-3}}},
+        )
     return home
 
 
@@ -162,11 +159,7 @@ def small(programs: dict[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def train(home: Path, algorithm: str, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / f"{algorithm}.yaml"), "--name", name, *overrides])
-
-
-def resume(home: Path, name: str, *overrides: str) -> int:
-    return cli.main(["resume", str(home / "runs" / name), *overrides])
+    return small_runs.train(home, name, *overrides, config=algorithm)
 
 
 def newest(home: Path, name: str) -> Snapshot:
@@ -197,10 +190,11 @@ def only_sentence(capsys: pytest.CaptureFixture[str]) -> str:
     return errors.strip().splitlines()[-1]
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
-@pytest.mark.parametrize("lie", [*list(LIES)[:-1], pytest.param("hang", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("algorithm", "lie"), [*(("ppo", lie) for lie in LIES), ("dqn", "nan reward"), ("dqn", "raise")]
+)
 @pytest.mark.filterwarnings("ignore:game 5 does not return")
-def test_a_lie_is_told_and_leaves_no_trace(home, whole, monkeypatch, capsys, lie, algorithm):
+def test_a_lie_is_told_and_leaves_no_trace(home, whole, monkeypatch, capsys, algorithm, lie):
     last, name, call = whole(algorithm), f"{algorithm}-{lie}".replace(" ", "-"), Training._call
 
     def lying(self: Training) -> None:
@@ -219,6 +213,12 @@ def test_a_lie_is_told_and_leaves_no_trace(home, whole, monkeypatch, capsys, lie
     monkeypatch.setattr(Training, "_call", call)
     assert resume(home, name) == 0
     assert_same(last, newest(home, name))
+
+
+def test_an_engine_that_fails_before_the_first_rollout(home, capsys):
+    told.append("raise")
+    assert train(home, "ppo", "early", "train.stagger=8", "sebulba.actors=4") == cli.USER_ERROR
+    assert only_sentence(capsys).startswith(f"jaxrl: the engine of liar failed in game {LYING}: ")
 
 
 def test_a_training_is_saved_where_an_evaluation_fails(home, monkeypatch, capsys):

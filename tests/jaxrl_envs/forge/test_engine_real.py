@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
 
 import numpy as np
 import pytest
@@ -14,8 +12,6 @@ from jaxrl_envs.forge.engine.games import INFO_NAMES
 from jaxrl_envs.forge.engine.state import ENDS
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.fleet.find import DECKS
-from jaxrl_envs.forge.fleet.fleet import Fleet
-from jaxrl_envs.forge.fleet.jvm import LocalDaemon
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.host.bridge import HostPool
@@ -34,15 +30,14 @@ def deployed(deployment, **options):
     return game
 
 
-def play(engine, steps, controllers=None, each=lambda step: None):
-    """(rows of all games) for each step; `each` is called before."""
+def play(engine, steps, controllers=None):
+    """(rows of all games) for each step."""
     n = engine.num_games
     with HostPool(engine, threads=n, timeout=PATIENCE, controllers=controllers) as pool:
         out = make_buffers(engine, n)
         pool.start(out)
         found = [[row_of(out, game) for game in range(n)]]
-        for step in range(steps):
-            each(step)
+        for _ in range(steps):
             pool.send(np.full(n, RANDOM, np.int32), out)
             pool.recv()
             found.append([row_of(out, game) for game in range(n)])
@@ -91,22 +86,6 @@ def test_a_game_continues_in_another_engine_from_every_position(running_daemon):
             pool.send(np.full(1, RANDOM, np.int32), out)
             pool.recv()
             assert row_of(out, 0) == after
-
-
-def test_kill_9_in_the_middle_of_games(running_daemon):
-    game = deployed(running_daemon, decks=("creatures", "tokens"))
-    undisturbed = play(game.engine(2, 8), 40)
-    fleet = Fleet.shared(running_daemon)
-    before = fleet.counters()["restarts"]
-
-    def kill(step):
-        if step in (10, 25):
-            daemon = fleet.daemons[step % 2]
-            assert isinstance(daemon, LocalDaemon) and daemon.pid
-            os.kill(daemon.pid, signal.SIGKILL)
-
-    assert play(game.engine(2, 8), 40, each=kill) == undisturbed
-    assert fleet.counters()["restarts"] == before + 2
 
 
 @pytest.mark.parametrize("bot", ["forge", "forge:Reckless"])

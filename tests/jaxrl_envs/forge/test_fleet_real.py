@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 
@@ -66,20 +65,6 @@ def test_a_missing_deck_leaves_the_connection_usable(engine):
     assert lease.link.receive_line(60).startswith(b"ERROR: no deck")
     engine.release(lease, finished=False)
     ai_game(engine)
-
-
-def test_kill_9_of_the_engine_in_the_middle_of_a_game(engine):
-    lease = engine.lease(300)
-    line = begin_real(lease)
-    restarts = engine.counters()["restarts"]
-    os.kill(pids_of(engine)[0], signal.SIGKILL)
-    with pytest.raises(LinkError):
-        lease.link.receive_line(60)
-    engine.failed(lease, "closed")
-    again = engine.lease(300, replay=True)
-    assert begin_real(again) == line  # the same seed is the same game in another JVM
-    engine.release(again, finished=False)
-    assert engine.counters()["restarts"] == restarts + 1
 
 
 def test_a_stopped_engine_is_killed_and_started_again(engine):

@@ -10,19 +10,17 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-import yaml
 
 from jaxrl import cli
 from jaxrl.runs import directory as runs
 from jaxrl.runs import distributed
-from jaxrl.training.loop import Training
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
 from jaxrl.training.sebulba.pipeline import Pipeline
 from tests.support.killing import assert_same, rows
 from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
+from tests.support.small_runs import configure, resume, train
 from tests.support.training import assert_identical
 from tests.support.waiting import wait_until
 
@@ -36,46 +34,26 @@ LEAGUE = "league={opponents: [self, snapshots, random], snapshots: 2, snapshot_e
 def home(tmp_path_factory):
     """A folder with a tiny configuration and a compilation cache that all tests here share."""
     home = tmp_path_factory.mktemp("runs")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.sebulba_training:Troubled"},
-        "network": {"hidden": [8]},
-        "ppo": {
-            "epochs": 1,
-            "minibatches": 2,
-            "learning_rate": {"kind": "constant", "start": 1e-3},
-            "entropy_coef": {"kind": "constant", "start": 0.01},
-        },
-        "sebulba": {"threads": 2},
-        "train": {
-            "num_envs": GAMES,
-            "num_steps": STEPS,
-            "total_steps": UPDATES * GAMES * STEPS,
-            "updates_per_call": 2,
-            "checkpoint_every": 2,
-            "keep": 100,
-        },
-        "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
+    constant = {
+        "entropy_coef": {"kind": "constant", "start": 0.01},
+        "learning_rate": {"kind": "constant", "start": 1e-3},
     }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    os.environ["TROUBLE"] = str(home / "trouble")
+    configure(
+        home,
+        "tests.support.host_games:HostTicTacToe",
+        UPDATES,
+        env={"options": {"opening": True}},
+        ppo=constant,
+        sebulba={"threads": 2},
+        train={"num_envs": GAMES, "num_steps": STEPS},
+    )
     return home
 
 
 @pytest.fixture(autouse=True)
-def quiet(home):
-    """There is no trouble before and after, and no thread survives."""
+def no_thread_survives():
     yield
-    (home / "trouble").unlink(missing_ok=True)
     assert not threads_left()
-
-
-def train(home: Path, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
-
-
-def resume(home: Path, name: str, *overrides: str) -> int:
-    return cli.main(["resume", str(home / "runs" / name), *overrides])
 
 
 def store(home: Path, name: str):
@@ -98,18 +76,6 @@ def assert_as_if_nothing_had_happened(home: Path, name: str, whole) -> None:
     assert whole[0].step == UPDATES
     assert_same(whole[0], store(home, name).newest())
     assert [row["update"] for row in learnt(home, name)] == [2, 4, 6, 8]
-
-
-def trouble_after(monkeypatch, home: Path, update: int) -> None:
-    """Game 17 is in trouble from this update on."""
-    call = Training._call
-
-    def troubled(self):
-        if self.update == update:
-            (home / "trouble").touch()
-        call(self)
-
-    monkeypatch.setattr(Training, "_call", troubled)
 
 
 # ---- stops ----------------------------------------------------------------------------------------------------------
@@ -171,40 +137,6 @@ def test_a_second_ctrl_c_aborts_without_a_thread_left(home, monkeypatch, capsys)
 
 
 # ---- faults ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
-    trouble_after(monkeypatch, home, 4)
-    assert train(home, "raising", LEAGUE) == 2
-    errors = capsys.readouterr().err
-    sentence = errors.strip().splitlines()[-1]
-    assert sentence.startswith("jaxrl: the engine of host_tic_tac_toe failed in game 17: ZeroDivisionError: the dice")
-    assert "saved after update" in sentence and "jaxrl resume" in sentence and "Traceback" not in errors
-    assert store(home, "raising").newest().step in (4, 5) and not threads_left()
-    (home / "trouble").unlink()
-    monkeypatch.undo()
-    assert resume(home, "raising") == 0
-    assert_as_if_nothing_had_happened(home, "raising", whole)
-
-
-def test_an_engine_raising_before_the_first_rollout(home, capsys):
-    (home / "trouble").touch()
-    assert train(home, "early", "train.stagger=8", "sebulba.actors=4") == 2
-    errors = capsys.readouterr().err
-    assert "jaxrl: the engine of host_tic_tac_toe failed in game 17: " in errors and "Traceback" not in errors
-
-
-def test_an_engine_that_hangs(home, monkeypatch, capsys):
-    trouble_after(monkeypatch, home, 2)
-    start = time.monotonic()
-    with pytest.warns(RuntimeWarning, match="game 17"):  # the thread inside of it is left behind, and said so
-        assert train(home, "hanging", "env.options={kind: hang}", "sebulba.timeout=2", LEAGUE) == 2
-    sentence = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "game 17" in sentence and "has not answered for 2 s" in sentence and "jaxrl resume" in sentence
-    assert store(home, "hanging").newest().step in (2, 3) and time.monotonic() - start < 60
-    (home / "trouble").unlink()  # lets the engine return: its thread ends now
-    assert not threads_left()
-    assert resume(home, "hanging") == 0 and store(home, "hanging").newest().step == UPDATES
 
 
 @pytest.mark.parametrize("kind", ["mistake", "killed", "vanished"])
@@ -288,21 +220,6 @@ def test_many_sessions_leave_nothing_behind():
             resident.append(resident_mb())
     program.close()
     assert resident[-1] - resident[0] < 30
-
-
-@pytest.mark.slow
-def test_ten_minutes_of_soak():
-    program = sebulba_program(sebulba_config(num_envs=64, num_steps=32, updates=5))
-    state, resident, threads = program.init(0), [], []
-    until = time.monotonic() + 600
-    while time.monotonic() < until:
-        state, *_ = program.advance(state)
-        resident.append(resident_mb())
-        threads.append(len(list(Path("/proc/self/task").iterdir())))
-    program.close()
-    tenth = len(resident) // 10
-    assert np.mean(resident[-tenth:]) - np.mean(resident[tenth : 2 * tenth]) < 20
-    assert max(threads[tenth:]) <= max(threads[:tenth]) + 1
 
 
 def resident_mb() -> float:

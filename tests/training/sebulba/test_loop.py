@@ -16,7 +16,7 @@ from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe
-from tests.support.sebulba_training import Slow, sebulba_config, sebulba_program, threads_left
+from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.support.training import assert_identical, run
 
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt again.
@@ -169,7 +169,9 @@ def test_vtrace_with_a_lag_of_two_and_cut_games():
 def test_engine_threads_are_busy_where_the_engine_is_the_slowest_part():
     """One block is stepped while the network answers for the other."""
     config = sebulba_config(num_envs=16, num_steps=12, stagger=0, sebulba={"threads": 4})
-    program = sebulba_program(config, Slow(milliseconds=20.0))
+    env = HostTicTacToe(opening=True)
+    env.game.fault = lambda board, action: time.sleep(0.02)
+    program = sebulba_program(config, env)
     _, metrics = run(program, program.init(0), 3)
     program.close()
     assert metrics["time/engine_busy"] > 0.9

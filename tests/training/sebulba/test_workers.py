@@ -128,7 +128,7 @@ def test_a_worker_that_is_lost_too_often_ends_the_run(monkeypatch):
 
 def test_an_engine_that_fails_elsewhere_is_told_as_one_that_fails_here(monkeypatch, tmp_path):
     monkeypatch.setenv("TROUBLE", str(tmp_path / "trouble"))
-    game = TicTacToeGame(opening=True, fault=Trouble(5, "raise"))
+    game = TicTacToeGame(opening=True, fault=Trouble(5))
     with elsewhere([[], []])(None, game, 0, 8, seed=0, groups=1) as pool:
         rows = make_buffers(game, 8)
         pool.start(rows)
