@@ -11,9 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import yaml
 
-from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.algorithms.ppo.config import PPOConfig
@@ -40,6 +38,7 @@ from tests.networks.test_memory import recurrent_config
 from tests.networks.test_normaliser import Physical, normalising
 from tests.support.games import HighCard, TicTacToe
 from tests.support.memory_games import HostRecall, Recall
+from tests.support.small_runs import configure, train
 from tests.support.training import assert_identical, run, small_config, with_hyper
 
 pytestmark = pytest.mark.thorough
@@ -137,16 +136,9 @@ def test_a_warm_up_leaves_the_policy_untouched_and_teaches_the_value(name: str) 
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a configuration and the run "anchored" of 4 updates, of which one warmed up."""
     home = tmp_path_factory.mktemp("anchor")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.games:TicTacToe", "options": {"random_start": True}},
-        "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2, "anchor": {"start": 0.3}, "value_warmup": 1},
-        "train": {"num_envs": 8, "num_steps": 4, "total_steps": 4 * 32, "updates_per_call": 2, "evaluate_every": 0},
-        "evaluate": {"deals": 2, "opponents": ["random"]},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    assert cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", "anchored"]) == 0
+    more = {"env": {"options": {"random_start": True}}, "ppo": {"anchor": {"start": 0.3}, "value_warmup": 1}}
+    configure(home, "tests.support.games:TicTacToe", 4, train={"evaluate_every": 0}, **more)
+    assert train(home, "anchored") == 0
     return home
 
 

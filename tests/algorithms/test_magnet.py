@@ -9,9 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import yaml
 
-from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.base import AVERAGE, Learner
 from jaxrl.algorithms.ppo import target_params
@@ -35,6 +33,7 @@ from tests.networks.test_memory import first_update, recurrent_config
 from tests.support import kuhn
 from tests.support.games import RockPaperScissors, TicTacToe
 from tests.support.memory_games import HostRecall, Recall
+from tests.support.small_runs import configure, train
 from tests.support.training import assert_close, assert_identical, run, small_config, with_hyper
 
 pytestmark = pytest.mark.thorough
@@ -159,16 +158,9 @@ def test_an_old_magnet_pulls() -> None:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a configuration and the run "averaged" of 4 updates."""
     home = tmp_path_factory.mktemp("magnet")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.games:TicTacToe", "options": {"random_start": True}},
-        "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2, "ema": 0.5},
-        "train": {"num_envs": 8, "num_steps": 4, "total_steps": 4 * 32, "updates_per_call": 2, "evaluate_every": 0},
-        "evaluate": {"deals": 2, "opponents": ["random"]},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    assert cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", "averaged"]) == 0
+    more = {"env": {"options": {"random_start": True}}, "ppo": {"ema": 0.5}}
+    configure(home, "tests.support.games:TicTacToe", 4, train={"evaluate_every": 0}, **more)
+    assert train(home, "averaged") == 0
     return home
 
 

@@ -40,9 +40,7 @@ def _sharp():
         return memory, distributions.mask_logits(logits, mask), jnp.float32(0.0)
 
     anakin.algorithm.network = anakin.algorithm.network._replace(
-        encode=lambda view: view.hand,
-        init=lambda key: {"table": 3.0 * jax.random.normal(key, (12, 12))},
-        apply=apply,
+        encode=lambda view: view.hand, init=lambda key: {"table": 3.0 * jax.random.normal(key, (12, 12))}, apply=apply
     )
     return Anakin(anakin.config, anakin.setup, anakin.mesh)
 

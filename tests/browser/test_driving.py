@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.browser import CHROMIUM, sync_api
 from tests.support.serving import serving
+from tests.support.waiting import wait_until
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 PAD = "{axes: [0, 0], buttons: Array.from({length: 10}, (_, i) => ({value: i === 7 ? 0.5 : 0}))}"  # half throttle
@@ -18,16 +19,9 @@ def stage(page, name):
     return page.get_attribute("#stage", f"data-{name}") or ""
 
 
-def until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def kickoff(page, text):
     """Where the own car stands when play is about to begin, with this headline; games may choose it by chance."""
-    until(lambda: page.inner_text("#score") == text)
+    assert wait_until(lambda: page.inner_text("#score") == text)
     time.sleep(0.5)  # the newest frame is drawn, of the three seconds that it stands still
     return stage(page, "own")
 
@@ -56,15 +50,17 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         assert "s" in page.inner_text("#seconds") and page.is_hidden("#stage") and page.is_disabled("#again")
         page.wait_for_selector("#stage[data-own]")
         assert page.is_hidden("#waiting") and page.is_enabled("#again")
-        until(lambda: page.inner_text("#score"))
+        assert wait_until(lambda: page.inner_text("#score"))
         text = page.inner_text("#score")
         at_kickoff = kickoff(page, text)
         page.keyboard.down("w")
-        until(lambda: stage(page, "own") != at_kickoff)
+        assert wait_until(lambda: stage(page, "own") != at_kickoff)
         assert page.inner_text("#names").split() == ["You", "Still", "bot"]
-        until(lambda: int(stage(page, "seen")) > 90)  # more than the server sends to who does not say what it has
+        assert wait_until(
+            lambda: int(stage(page, "seen")) > 90
+        )  # more than the server sends to who does not say what it has
         page.keyboard.press("p")
-        until(lambda: page.inner_text("#said") == "Pause")
+        assert wait_until(lambda: page.inner_text("#said") == "Pause")
         time.sleep(1.0)
         seen = stage(page, "seen")
         time.sleep(1.0)
@@ -77,10 +73,10 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.click("#again")
         at_kickoff = kickoff(page, text)
         page.evaluate(f"window.pad = {PAD}")
-        until(lambda: stage(page, "own") != at_kickoff)
+        assert wait_until(lambda: stage(page, "own") != at_kickoff)
         page.focus("#pause")
         page.keyboard.press("Space")  # is the button's, not the car's
-        until(lambda: page.inner_text("#said") == "Pause")
+        assert wait_until(lambda: page.inner_text("#said") == "Pause")
         other = browser.new_page()
         other.goto(page.url)
         page.wait_for_selector("#begin:enabled")
@@ -90,10 +86,10 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.evaluate("window.pad = null")
         page.select_option("[data-seat='1']", "bot:still")
         page.dblclick("#begin")
-        until(lambda: int(stage(page, "seen")) < int(seen))
+        assert wait_until(lambda: int(stage(page, "seen")) < int(seen))
         at_kickoff = kickoff(page, text)
         page.keyboard.down("w")
-        until(lambda: stage(page, "own") != at_kickoff)
+        assert wait_until(lambda: stage(page, "own") != at_kickoff)
         assert page.locator("canvas").count() == 1  # the view of the match before is used again
         browser.close()
     assert errors == []

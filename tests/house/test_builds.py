@@ -46,10 +46,7 @@ def build(kind: str, place: Path) -> Path:
 
 def run_tests(library: Path, tests: tuple[str, ...], **environment: str) -> str:
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"),
-            *(f"tests/{t}" for t in tests),
-        ],
+        [*(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"), *(f"tests/{t}" for t in tests)],
         cwd=library,
         env=os.environ | environment,
         capture_output=True,

@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 UNCLEAR = re.compile(r"\b([Nn]obody|[Ss]omebody|[Ww]hoever|[Ss]o many|[Aa]new|is none|are none)\b")
 ALLOWED: dict[tuple[str, str], str] = {  # (file, the words as they stand there): why
-    ("envs/jaxrl_envs/shared/errors.py", '"there are none"'): "what a message says of an empty list of names",
+    ("envs/jaxrl_envs/shared/errors.py", '"there are none"'): "what a message says of an empty list of names"
 }
 OPENING = re.compile(r"\W*(What|Who|It|How|Where|Which|This|These|Those|There|Every)\b")
 ENTRIES = re.compile(r"(?m)^  \*{0,2}\w[\w, *]*: (?:of|in|from|for|with|what|who|how|where|which|that) .*")

@@ -229,10 +229,7 @@ def test_mean_and_minimum_over_the_opponents():
 def test_the_table_of_a_game_of_two_is_outcomes_alone(row):
     table = tables.format_table([row], TicTacToe()).splitlines()
     head = [cell.strip() for cell in table[0].split("|")[1:-1]]
-    assert head == [
-        *("opponent", "games", "win % (95 %)", "draw %", "loss %", "margin"),
-        *("starting / not", "steps"),
-    ]
+    assert head == [*("opponent", "games", "win % (95 %)", "draw %", "loss %", "margin"), *("starting / not", "steps")]
     assert table[3:-2] == ["too wide to be shown: in seat 0 / 1"] and table[2].split("|")[2].strip() == "2000"
     both = tables.format_table([made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)], TicTacToe())
     assert "90.0 (78.3 to 95.7)" in both and "minimum: strong" in both and "mean of 2" in both

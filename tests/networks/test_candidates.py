@@ -32,11 +32,7 @@ SMALL = CandidatesConfig(dim=16, layers=1)
 CONFIG = NetworkConfig(kind="candidates", candidates=SMALL)
 DEEP = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=2))
 BFLOAT16 = NetworkConfig(kind="candidates", candidates=SMALL, compute_dtype="bfloat16")
-HEADS = {
-    "policy": None,
-    "dueling": DQNConfig(),
-    "noisy": DQNConfig(exploration="noisy"),
-}
+HEADS = {"policy": None, "dueling": DQNConfig(), "noisy": DQNConfig(exploration="noisy")}
 
 
 def trained(network: Network) -> dict:

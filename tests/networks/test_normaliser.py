@@ -212,10 +212,7 @@ def test_a_run_is_exported_with_it(tmp_path: Path) -> None:
         "run": {"directory": str(tmp_path), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.networks.test_normaliser:Physical"},
         "network": {"hidden": [8], "normalize": True},
-        "ppo": {
-            "epochs": 1,
-            "minibatches": 2,
-        },
+        "ppo": {"epochs": 1, "minibatches": 2},
         "train": {"num_envs": 8, "num_steps": 10, "total_steps": 4 * 80, "updates_per_call": 2},
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
     }

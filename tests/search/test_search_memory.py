@@ -122,9 +122,7 @@ def test_the_seat_remembers_its_decisions_and_the_others_begin_without_a_memory(
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"depth": 1}, {"planner": "tree", "worlds": 2}],
-    ids=["halving", "depth", "tree"],
+    "settings", [{}, {"depth": 1}, {"planner": "tree", "worlds": 2}], ids=["halving", "depth", "tree"]
 )
 def test_what_a_search_foresees_goes_on_from_its_memory(settings: dict[str, Any]) -> None:
     if "planner" in settings:

@@ -247,11 +247,7 @@ class HighCard(Env):
             "legal_action_mask": owner == leader,
         }
         return HighCardState(
-            observation=None,
-            owner=owner,
-            table=jnp.full(3, -1, jnp.int8),
-            won=jnp.zeros(3, jnp.int8),
-            **fields,
+            observation=None, owner=owner, table=jnp.full(3, -1, jnp.int8), won=jnp.zeros(3, jnp.int8), **fields
         )
 
     def _step(self, state: HighCardState, action: jax.Array, key: Key) -> HighCardState:

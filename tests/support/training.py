@@ -155,12 +155,7 @@ def on_devices(source: str, devices: int) -> Any:
         "PYTHONPATH": PYTHONPATH,
     }
     done = subprocess.run(
-        [sys.executable, "-c", source],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

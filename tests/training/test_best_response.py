@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import yaml
 
 from examples.nim import Nim
 from jaxrl import cli
@@ -27,6 +26,7 @@ from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
 from tests.support.games import Corridor, RockPaperScissors
 from tests.support.killing import assert_same, rows
+from tests.support.small_runs import configure, train
 from tests.support.training import small_config
 
 pytestmark = pytest.mark.thorough
@@ -167,32 +167,19 @@ def test_a_game_of_one_seat_has_no_best_response():
 def home(tmp_path_factory):
     """A folder with the run "league": 8 updates, exploit cycles after 4 and 8, a checkpoint every 2."""
     home = tmp_path_factory.mktemp("exploit")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "examples.nim:Nim", "options": {"largest": LARGEST}},
-        "league": {
-            "opponents": ["self", "snapshots", "random"],
-            "snapshots": 2,
-            "snapshot_every": 0,
-        },
-        "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2},
-        "train": {
-            "num_envs": 8,
-            "num_steps": 4,
-            "total_steps": 8 * 32,
-            "updates_per_call": 2,
-            "checkpoint_every": 2,
-            "evaluate_every": 4,
-            "keep": 100,
-        },
-        "evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"], "best_by": "mean_win_rate"},
-        "exploit": {"every": 4, "updates": 2, "seeds": 1},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    configure(
+        home,
+        "examples.nim:Nim",
+        8,
+        env={"options": {"largest": LARGEST}},
+        league={"opponents": ["self", "snapshots", "random"], "snapshots": 2, "snapshot_every": 0},
+        train={"evaluate_every": 4},
+        evaluate={"deals": 4, "training_deals": 4, "best_by": "mean_win_rate"},
+        exploit={"every": 4, "updates": 2, "seeds": 1},
+    )
     with pytest.MonkeyPatch.context() as patch:  # the last evaluation would only take time
         patch.setattr(Training, "final_evaluation", lambda self: [])
-        assert cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", "league"]) == 0
+        assert train(home, "league") == 0
         yield home
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
@@ -24,6 +23,7 @@ from jaxrl.training.plan import make_plan
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import TicTacToe
 from tests.support.killing import assert_same
+from tests.support.small_runs import configure, train
 
 pytestmark = pytest.mark.thorough
 
@@ -34,33 +34,11 @@ BATCH = 8 * 4  # steps per update of the first run
 def home(tmp_path_factory):
     """A folder with a configuration and the run "first": 8 updates, a checkpoint every 2."""
     home = tmp_path_factory.mktemp("continuation")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.games:TicTacToe", "options": {"random_start": True}},
-        "network": {"hidden": [8]},
-        "ppo": {
-            "epochs": 1,
-            "minibatches": 2,
-            "learning_rate": {"kind": "constant", "start": 0.001},
-            "entropy_coef": {"kind": "linear", "start": 0.04, "end": 0.01},
-        },
-        "train": {
-            "num_envs": 8,
-            "num_steps": 4,
-            "total_steps": 8 * BATCH,
-            "updates_per_call": 2,
-            "checkpoint_every": 2,
-            "keep": 100,
-        },
-        "evaluate": {"deals": 2, "opponents": ["random"]},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    rates = {"learning_rate": {"kind": "constant", "start": 0.001}}
+    rates |= {"entropy_coef": {"kind": "linear", "start": 0.04, "end": 0.01}}
+    configure(home, "tests.support.games:TicTacToe", 8, env={"options": {"random_start": True}}, ppo=rates)
     assert train(home, "first") == 0
     return home
-
-
-def train(home: Path, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
 
 
 def trainer(home: Path, name: str, *overrides: str) -> Training:
@@ -80,12 +58,7 @@ def test_parameters_optimizer_key_and_counters_are_taken_over(home):
     """Also onto another number of games; then the environment steps are those really made."""
     source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(4)
     new = trainer(
-        home,
-        "taken",
-        "train.from_run=first@4",
-        "train.num_envs=16",
-        "run.seed=5",
-        f"train.total_steps={99 * BATCH}",
+        home, "taken", "train.from_run=first@4", "train.num_envs=16", "run.seed=5", f"train.total_steps={99 * BATCH}"
     )
     arrays, _ = checkpoint.pack(new.state)
     new.close()
@@ -207,10 +180,7 @@ def test_a_run_that_is_not_as_its_checkpoints_is_one_sentence(home, capsys):
     [
         (["train.from_run=frist"], "did you mean 'first'"),
         (["train.from_run=first@5"], "use newest, best, or one of 2, 4, 6, 8"),
-        (
-            ["train.from_run=first@4", "train.updates_per_call=3"],
-            "multiple of train.updates_per_call",
-        ),
+        (["train.from_run=first@4", "train.updates_per_call=3"], "multiple of train.updates_per_call"),
         (["train.from_run=first", "train.updates_per_call=3", "train.total_steps=1000"], "multiple of train.updates"),
         (["train.from_run=first@4", "network.hidden=[9]"], "does not fit"),
         (["train.from_run=first@4", "run.seeds=2"], "it is of 1 seed(s), but run.seeds is 2: set it to 1"),

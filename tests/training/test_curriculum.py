@@ -228,11 +228,7 @@ def test_a_stage_is_over_with_enough_games_won_and_stays_so_within_its_margin():
     assert (
         at.watched
         and at.watched.name == "easy"
-        and at.metrics(10)
-        == {
-            "curriculum/stage": 1,
-            "curriculum/steps": 2 * BATCH,
-        }
+        and at.metrics(10) == {"curriculum/stage": 1, "curriculum/steps": 2 * BATCH}
     )
     at.take(result(0.1), result(0.6))
     at.take(result(0.1), result(0.42))

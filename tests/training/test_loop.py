@@ -17,7 +17,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
@@ -33,6 +32,7 @@ from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, kill, newest, rows
 from tests.support.paths import PYTHONPATH
+from tests.support.small_runs import configure, resume, train
 
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
 
@@ -41,27 +41,9 @@ UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
 def home(tmp_path_factory):
     """A folder with a tiny configuration that all tests here share."""
     home = tmp_path_factory.mktemp("runs")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.games:HighCard"},
-        "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2},
-        "train": {
-            "num_envs": 8,
-            "num_steps": 4,
-            "total_steps": UPDATES * STEPS_PER_UPDATE,
-            "updates_per_call": 2,
-            "checkpoint_every": 4,
-            "keep": 100,
-        },
-        "evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"]},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    more = {"checkpoint_every": 4}
+    configure(home, "tests.support.games:HighCard", UPDATES, train=more, evaluate={"deals": 4, "training_deals": 4})
     return home
-
-
-def train(home: Path, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
 
 
 def command(*arguments: str, **environment: str) -> subprocess.Popen:
@@ -92,7 +74,7 @@ def test_a_start_that_failed_is_not_in_the_way(home):
     """Killed before its first checkpoint: both `resume` and `train` begin again, with clean logs."""
     kill("train", "--config", str(home / "tiny.yaml"), "--name", "early", at=2)
     assert not newest_steps(home, "early") and [row["update"] for row in rows(home, "early")] == [2]
-    assert cli.main(["resume", str(home / "runs" / "early"), f"train.total_steps={4 * STEPS_PER_UPDATE}"]) == 0
+    assert resume(home, "early", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
     assert [row["update"] for row in rows(home, "early")] == [2, 4]
     assert train(home, "early") == 2  # now there is something to lose
 
@@ -111,7 +93,7 @@ def test_ctrl_c_saves_and_exits_cleanly(home):
     assert child.returncode == cli.INTERRUPTED, errors
     assert "continue with: jaxrl resume" in output
     assert newest(home, "stop").step == rows(home, "stop")[-1]["update"]
-    assert cli.main(["resume", str(home / "runs" / "stop"), f"train.total_steps={2 * STEPS_PER_UPDATE}"]) == 0
+    assert resume(home, "stop", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
 
 
@@ -128,13 +110,13 @@ def test_a_run_can_be_extended(home, capsys, monkeypatch):
     monkeypatch.setattr(checkpoints, "AT_RISK", 0.0)  # what a kill may lose: every call is saved
     assert train(home, "short", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
     assert newest_steps(home, "short") == [2, 4]
-    assert cli.main(["resume", str(home / "runs" / "short"), "--steps", str(8 * STEPS_PER_UPDATE)]) == 0
+    assert resume(home, "short", "--steps", str(8 * STEPS_PER_UPDATE)) == 0
     assert newest(home, "short").step == 8
     assert runs.find_run(home / "runs" / "short").config().num_updates == 8
     table = json.loads((home / "runs" / "short" / "evaluation.json").read_text())
     assert [record["update"] for record in table] == [4, 8]
     assert "| random " in capsys.readouterr().out
-    assert cli.main(["resume", str(home / "runs" / "short")]) == 0
+    assert resume(home, "short") == 0
     assert "'short' is finished: all 256 steps (8 updates)" in capsys.readouterr().out
     assert len(json.loads((home / "runs" / "short" / "evaluation.json").read_text())) == 2
 
@@ -173,7 +155,7 @@ def test_a_damaged_newest_checkpoint_falls_back(home, plain, capsys):
     shutil.copytree(home / "runs" / "plain", home / "runs" / "damaged")
     before = newest(home, "damaged")
     (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "record.json").unlink()
-    assert cli.main(["resume", str(home / "runs" / "damaged")]) == 0
+    assert resume(home, "damaged") == 0
     said = capsys.readouterr().err
     assert "is damaged" in said and "falling back to the one before" in said
     assert_same(before, newest(home, "damaged"))
@@ -259,10 +241,10 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
 def test_resume_tells_which_keys_are_changed(home, capsys):
     assert train(home, "changed", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     capsys.readouterr()
-    assert cli.main(["resume", str(home / "runs" / "changed"), "ppo.gamma=0.9"]) == 0
+    assert resume(home, "changed", "ppo.gamma=0.9") == 0
     told = capsys.readouterr().err
     assert re.match(r"changed from here on: ppo.gamma \S+ -> 0.9\n", told), told
-    assert cli.main(["resume", str(home / "runs" / "changed")]) == 0
+    assert resume(home, "changed") == 0
     assert "changed from here on" not in capsys.readouterr().err
 
 
@@ -278,7 +260,7 @@ def test_a_run_whose_checkpoints_are_gone_does_not_start_over(home, capsys):
 def test_a_refused_change_leaves_the_saved_configuration_alone(home):
     assert train(home, "kept", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     before = (home / "runs" / "kept" / "config.yaml").read_text()
-    assert cli.main(["resume", str(home / "runs" / "kept"), "network.hidden=[9]"]) == 2
+    assert resume(home, "kept", "network.hidden=[9]") == 2
     assert (home / "runs" / "kept" / "config.yaml").read_text() == before
 
 
@@ -296,7 +278,7 @@ def test_games_in_progress_keep_their_opponents(home, capsys):
 def test_changed_hyper_parameters_apply_after_a_resume(home):
     assert train(home, "hyper", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     rate = "ppo.learning_rate={kind: constant, start: 0.125, end: 0}"
-    assert cli.main(["resume", str(home / "runs" / "hyper"), "--steps", str(4 * STEPS_PER_UPDATE), rate]) == 0
+    assert resume(home, "hyper", "--steps", str(4 * STEPS_PER_UPDATE), rate) == 0
     assert [row["train/learning_rate"] for row in rows(home, "hyper")][-1] == 0.125
 
 

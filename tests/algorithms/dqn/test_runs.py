@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
@@ -18,6 +17,7 @@ from jaxrl.runs.metric_log import read_rows
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import SMALL_DQN, dqn_config
 from tests.support.nim import HostNim
+from tests.support.small_runs import configure, train
 
 pytestmark = pytest.mark.thorough
 
@@ -29,32 +29,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a configuration for each game, and a run of each."""
     home = tmp_path_factory.mktemp("runs")
     for name, game in GAMES.items():
-        tree: dict[str, Any] = {
-            "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-            "env": {"id": game},
-            "network": {"hidden": [16]},
-            "seats": [{"learners": 1, "bots": ["random"]}],
-            "sebulba": {"threads": 1},
-            "dqn": SMALL_DQN,
-            "train": {
-                "num_envs": 8,
-                "num_steps": 8,
-                "algorithm": "dqn",
-                "total_steps": 12 * 64,
-                "updates_per_call": 2,
-                "checkpoint_every": 4,
-                "evaluate_every": 6,
-                "keep": 100,
-            },
-            "evaluate": {"deals": 8, "training_deals": 8, "opponents": ["random"]},
-        }
-        (home / f"{name}.yaml").write_text(yaml.safe_dump(tree))
-        assert train(home, name, name) == 0
+        configure(
+            home,
+            game,
+            12,
+            name=name,
+            network={"hidden": [16]},
+            seats=[{"learners": 1, "bots": ["random"]}],
+            sebulba={"threads": 1},
+            dqn=SMALL_DQN,
+            train={"algorithm": "dqn", "num_steps": 8, "checkpoint_every": 4, "evaluate_every": 6},
+            evaluate={"deals": 8, "training_deals": 8},
+        )
+        assert train(home, name, config=name) == 0
     return home
-
-
-def train(home: Path, config: str, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / f"{config}.yaml"), "--name", name, *overrides])
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -206,10 +206,7 @@ def test_protection_counter_charges_and_re_rolls():
     arrange(battle, 1, 0, cross(15, 20))
     for i in range(3):
         arrange(battle, 0, i, cross(11 + 4 * i, 15))
-    for cells, legal, expected in (
-        (cross(19, 15), [0, 57, 58, 59], 59),
-        ([], [0, 57, 58], 58),
-    ):
+    for cells, legal, expected in ((cross(19, 15), [0, 57, 58, 59], 59), ([], [0, 57, 58], 58)):
         arrange(battle, 0, 2, cells)
         pose(battle, COUNTER, 0, subject=0, cp=2)
         assert battle.legal == legal and battle.script(BALANCED) == expected

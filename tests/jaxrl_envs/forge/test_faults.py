@@ -219,10 +219,7 @@ AGAIN = "Forge failed 3 times at the same place of the game with seed .*"
     ids=["close", "garbage", "long", "utf8", "silent", "refuse", "other"],
 )
 def test_what_does_not_go_away_ends_in_one_sentence(recorded, faults, says, failures):
-    with (
-        faking(recorded, 2, faults, decision_timeout=1.0) as fleet,
-        pytest.raises(EngineError, match=says) as error,
-    ):
+    with faking(recorded, 2, faults, decision_timeout=1.0) as fleet, pytest.raises(EngineError, match=says) as error:
         play(fleet, games=1, steps=60)
     assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
     assert fleet.failures == failures and fleet.mischief.games == len(failures) + (not failures)

@@ -155,7 +155,7 @@ def plan() -> dict[str, list[tuple[str, Callable[[int], Answer]]]]:
             (
                 f"NEWGAME {aggro} {control} -i -a",
                 lambda seed: sometimes(RandomPlayer(seed), "nonsense", lambda decision: next(every) % 7 == 3),
-            ),
+            )
         ],
     }
 

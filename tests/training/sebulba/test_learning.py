@@ -9,15 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import yaml
 
-from jaxrl import cli
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
 from jaxrl_envs.shared.section import Schedule
 from tests.support.host_games import HostTicTacToe
 from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
+from tests.support.small_runs import configure, train
 from tests.support.training import run
 from tests.training.test_learning import returns_against_random
 
@@ -56,39 +55,22 @@ def test_tic_tac_toe_by_self_play():
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
-    tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
-        "env": {"id": "tests.support.host_games:HostTicTacToe", "options": {"opening": True}},
-        "league": {"opponents": ["self", "snapshots", "bots"], "snapshots": 2, "snapshot_every": 2},
-        "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2},
-        "sebulba": {"threads": 2, "profile": True},
-        "train": {
-            "num_envs": 16,
-            "num_steps": 4,
-            "total_steps": 8 * 64,
-            "updates_per_call": 2,
-            "checkpoint_every": 2,
-            "keep": 100,
-        },
-        "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
-    }
-    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    configure(
+        home,
+        "tests.support.host_games:HostTicTacToe",
+        8,
+        env={"options": {"opening": True}},
+        league={"opponents": ["self", "snapshots", "bots"], "snapshots": 2, "snapshot_every": 2},
+        sebulba={"threads": 2, "profile": True},
+        train={"num_envs": 16},
+    )
     return home
-
-
-def train(home, name: str, *overrides: str) -> int:
-    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
 
 
 @pytest.mark.thorough
 def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
     """The best checkpoint is kept, best responses join the pool, a new run goes on."""
-    overrides = [
-        "train.evaluate_every=4",
-        "exploit.every=6",
-        "exploit.updates=2",
-    ]
+    overrides = ["train.evaluate_every=4", "exploit.every=6", "exploit.updates=2"]
     assert train(home, "first", *overrides) == 0
     directory = runs.RunDirectory(home / "runs" / "first")
     rows = read_rows(directory.metrics_file)
