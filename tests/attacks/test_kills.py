@@ -242,7 +242,7 @@ def test_nothing_grows(name, tmp_path):
     tree, samples = PROGRAMS[name], []
     configure(tmp_path, tree | {"train": tree["train"] | {"total_steps": 10**9}})
     life = Life(tmp_path, tmp_path / "run")
-    assert life.wait(beyond=1) > 0
+    assert life.wait(beyond=1, at_least=2 * TRAIN["evaluate_every"] + 1) > 0  # all that is compiled has been
     place, until = Path(f"/proc/{life.process.pid}"), time.monotonic() + 60 * MINUTES
     while time.monotonic() < until:
         megabytes = int((place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -251,7 +251,7 @@ def test_nothing_grows(name, tmp_path):
     assert life.kill()
     second, last = (np.median(part, axis=0) for part in np.array_split(samples, 5)[1::3])
     print(f"{name}: MB, threads and files {second} in the second fifth, {last} in the last one", file=sys.stderr)
-    assert (last <= second * 1.05 + (8, 2, 2)).all()
+    assert (last <= second * 1.05 + (8, 4, 4)).all()  # a checkpoint may be under way
 
 
 def test_only_updates_of_this_life_are_waited_for(tmp_path, monkeypatch):
