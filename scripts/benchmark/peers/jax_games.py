@@ -38,7 +38,7 @@ def pgx_game(game: str, batch: int, steps: int) -> Contestant:
         states = step(states, jnp.argmax(jnp.where(states.legal_action_mask, score, -1.0), axis=-1), keys[1])
         return states, states.rewards[:, 0]
 
-    states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
+    states = _compiled(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
     return _contestant(
         f"Pgx {game}", one, states, batch, steps, lambda s: s.replace(observation=None, legal_action_mask=None)
     )
@@ -55,8 +55,14 @@ def gymnax_game(game: str, batch: int, steps: int) -> Contestant:
         _, states, reward, *_ = step(jax.random.split(step_key, batch), states, action, params)
         return states, reward
 
-    _, states = jax.jit(jax.vmap(env.reset, in_axes=(0, None)))(jax.random.split(jax.random.key(0), batch), params)
+    reset = _compiled(jax.vmap(env.reset, in_axes=(0, None)))
+    _, states = reset(jax.random.split(jax.random.key(0), batch), params)
     return _contestant(f"gymnax {game}", one, states, batch, steps, lambda s: s)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles as XLA does by itself, whatever our own game in the same process asks for."""
+    return jax.jit(function, compiler_options=xla.plain_options())
 
 
 def _contestant(name: str, one: Step, states: Any, batch: int, steps: int, kept: Callable[[Any], Any]) -> Contestant:
@@ -67,7 +73,7 @@ def _contestant(name: str, one: Step, states: Any, batch: int, steps: int, kept:
         states, rewards = jax.lax.scan(lambda s, t: one(s, jax.random.fold_in(key, t)), states, jnp.arange(steps))
         return kept(states), rewards
 
-    program, counter = jax.jit(play, compiler_options=xla.plain_options()), iter(range(1, 2**31))
+    program, counter = _compiled(play), iter(range(1, 2**31))
     return Contestant(
         f"{name}, {batch:,} games",
         float(batch * steps),
