@@ -195,7 +195,7 @@ def test_tables_histograms_and_a_film_stand_beside_the_numbers_in_tensorboard(tm
     assert b"| random |" in tags["evaluation/text_summary"].tensor.string_val[0]
     kernels = [value for tag, value in tags.items() if tag.startswith("parameters/") and tag.endswith("kernel")]
     assert kernels and all(value.histo.num >= 8 for value in kernels)
-    if importlib.util.find_spec("resvg_py") and importlib.util.find_spec("imageio_ffmpeg"):
+    if all(map(importlib.util.find_spec, ("resvg_py", "PIL", "imageio_ffmpeg"))):
         assert tags["game"].image.encoded_image_string[:4] == b"GIF8"
 
 

@@ -70,8 +70,10 @@ jaxrl ablate --config car_soccer_shoot --over env.options.rewards --seeds 5
 
 
 def said(part: Callable) -> str:
-    """The first paragraph of a docstring, without the type that those of conditions begin with."""
-    return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split()).removeprefix("bool[]: ")
+    """The first paragraph of a docstring, without the type or the verb that it may begin with."""
+    first = " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
+    told = first.removeprefix("bool[]: ").removeprefix("Returns ")
+    return told if told == first.removeprefix("bool[]: ") else told[0].upper() + told[1:]
 
 
 def rows(head: list[str], body: list[list[Any]]) -> str:
