@@ -17,16 +17,17 @@ from setuptools.command.build_ext import build_ext
 
 KIND = os.environ.get("JAXRL_BUILD", "fast")
 FLAGS = {
-    "fast": ["-O3", "-ffp-contract=off"],  # no fused multiply-add: the same bits on every machine
+    "fast": ["-O3", "-g0", "-ffp-contract=off"],  # no fused multiply-add: the same bits on every machine
     "checked": ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"],
     "address": ["-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer", "-ffp-contract=off"],
 }[KIND]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+SHARED = "jaxrl_envs.host.memoryviews"  # Cython's code for memoryviews, which every extension else has its own copy of
 LINK = ["-fsanitize=address"] if KIND == "address" else []
 
 
 def extensions() -> list[Extension]:
-    """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
+    """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists, and the one they share."""
     only = os.environ.get("JAXRL_ONLY")
     found = (path for root in ("envs", "jaxrl") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
@@ -38,7 +39,7 @@ def extensions() -> list[Extension]:
             extra_link_args=[*LINK, "-pthread"],
             depends=[str(part) for part in sorted(path.parent.glob("*.pxd"))],
         )
-        for path in sources
+        for path in (*sources, Path("envs", *SHARED.split(".")).with_suffix(".c"))
     ]
 
 
@@ -77,6 +78,7 @@ setup(
         include_path=["envs"],
         build_dir=os.path.join("build", f"cython-{KIND}"),
         nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,  # others would run this file again
+        shared_utility_qualified_name=SHARED,
         compiler_directives={
             "language_level": 3,
             "boundscheck": KIND != "fast",
