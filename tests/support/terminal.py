@@ -80,8 +80,10 @@ class Terminal:
         return "".join(line.ljust(self._screen.columns) for line in self.lines)
 
     def resize(self, columns: int) -> None:
-        """Changes the width, which the program hears of as SIGWINCH."""
+        """Changes the width, which the program hears of as SIGWINCH; what it has written before is shown before."""
         fcntl.ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+        while self._read(0.0):
+            pass
         self._screen.resize(ROWS, columns)
 
     def press(self, keys: bytes) -> None:
@@ -92,14 +94,21 @@ class Terminal:
         """Reads until a condition holds or the program ends; returns whether it holds."""
         end = time.monotonic() + seconds
         while not condition() and time.monotonic() < end:
-            if select.select([self._file], [], [], 0.05)[0]:
-                try:
-                    data = os.read(self._file, 1 << 16)
-                except OSError:  # the program has ended
-                    break
-                self._stream.feed(data)
-                self.moments.append(self.lines)
+            if self._read(0.05) is None:
+                break
         return condition()
+
+    def _read(self, seconds: float) -> bool | None:
+        """Shows a part of the output that comes within some seconds; returns whether one came, None at its end."""
+        if not select.select([self._file], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self._file, 1 << 16)
+        except OSError:  # the program has ended
+            return None
+        self._stream.feed(data)
+        self.moments.append(self.lines)
+        return True
 
     def end(self, seconds: float = 120.0) -> int:
         """Reads until the program ends; returns its exit code."""
