@@ -15,10 +15,10 @@ HELP = "write a policy file for inference"
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl export`."""
-    help = "a run; with --numpy and --onnx also zoo:NAME or a policy file"
+    help = "a run; with --numpy, --onnx and --rlbot also zoo:NAME or a policy file"
     names.add_player(parser, "run", metavar="RUN", help=help)
     arguments.allow(parser)
-    help = "where to write (default: RUN.jaxrl, .py or .onnx)"
+    help = "where to write (default: RUN.jaxrl, .py, .onnx or a folder RUN_rlbot)"
     parser.add_argument("file", type=arguments.new_file, metavar="FILE", nargs="?", help=help)
     arguments.checkpoint(parser)
     parser.add_argument("--seed-index", type=arguments.whole, default=0, help="which seed of a run with several")
@@ -26,6 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
     form.add_argument("--half", action="store_true", help="weights in half precision; says what that costs")
     form.add_argument("--numpy", action="store_true", help="one Python file that needs NumPy alone, not jax")
     form.add_argument("--onnx", action="store_true", help="an ONNX model (needs the extra onnx)")
+    form.add_argument("--rlbot", action="store_true", help="a folder for RLBot v5, of a policy of car_soccer")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -35,10 +36,10 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.policies.export import load_policy, save_policy
     from jaxrl.runs.directory import load_run
 
-    if args.numpy or args.onnx:
+    if args.numpy or args.onnx or args.rlbot:
         return _standalone(args)
     if parse(args.run).kind == ZOO:
-        raise UserError(f"{args.run} is a policy file already (`jaxrl zoo get`): add --numpy or --onnx.")
+        raise UserError(f"{args.run} is a policy file already (`jaxrl zoo get`): add --numpy, --onnx or --rlbot.")
     run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
     save_policy(path, run, args.seed_index, half=args.half)
@@ -60,8 +61,15 @@ def _standalone(args: argparse.Namespace) -> int:
     from jaxrl.policies.standalone.layers import layers_of
     from jaxrl.policies.standalone.numpy_file import save_numpy
     from jaxrl.policies.standalone.onnx_file import save_onnx
+    from jaxrl.policies.standalone.rlbot_folder import save_rlbot
 
     policy, name = find_policy(args.run, args.checkpoint, args.allow, args.seed_index)
+    if args.rlbot:
+        folder = Path(args.file or f"{name}_rlbot")
+        save_rlbot(folder, policy)
+        print(f"{folder}: {policy.name} after {policy.update} updates, as a bot for RLBot v5")
+        print(f"python -m pip install -r {folder / 'requirements.txt'}, and add the folder in RLBot's window")
+        return 0
     path = args.file or f"{name}{'.py' if args.numpy else '.onnx'}"
     (save_numpy if args.numpy else save_onnx)(path, policy)
     told, size = layers_of(policy).settings, Path(path).stat().st_size

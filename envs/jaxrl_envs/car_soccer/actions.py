@@ -69,10 +69,15 @@ def has_flip(cars: Cars) -> jax.Array:
     return ~cars.has_double_jumped & ~cars.has_flipped & (cars.air_time_since_jump < field.FLIP_WINDOW)
 
 
+def reach(tick_skip: int) -> tuple[float, float]:
+    """Returns the distances in uu within which a car may meet what stands still, and the ball, in a decision."""
+    farthest = _SIZE + field.CAR_SPEED * tick_skip / field.TICKS
+    return farthest, farthest + 2.5 * field.BALL_RADIUS + field.BALL_SPEED * tick_skip / field.TICKS
+
+
 def _near(arena: Arena, tick_skip: int) -> jax.Array:
     """bool[P]: something may come under the wheels within the decision."""
-    farthest = _SIZE + field.CAR_SPEED * tick_skip / field.TICKS
-    ball_farthest = farthest + 2.5 * field.BALL_RADIUS + field.BALL_SPEED * tick_skip / field.TICKS
+    farthest, ball_farthest = reach(tick_skip)
     x, y, z = (jnp.abs(value) for value in (arena.cars.position.x, arena.cars.position.y, arena.cars.position.z))
     walls = (x > field.SIDE - farthest) | (y > field.BACK - farthest) | (x + y > field.CORNER - 1.5 * farthest)
     level = (z < farthest) | (z > field.CEILING - farthest)
