@@ -1,7 +1,7 @@
-"""`python -m scripts.measured [SECTION]`: makes the tables of a section of docs/results/measured.md again.
+"""`python -m scripts.measured [SECTION]`: makes the tables of a section of the measurements again.
 
-The section's own block of commands is run, line by line as it stands there, in a clone at a clean commit; before it
-stands what a table must name: commit, machine, date.
+Sections are those of docs/results/measured.md and archive.md. A section's own block of commands is run, line by line as
+it stands there, in a clone at a clean commit; before it stands what a table must name: commit, machine, date.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from jaxrl.diagnose import hardware
 from jaxrl_envs.shared.errors import UserError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "results" / "measured.md"
+PAGES = [ROOT / "docs" / "results" / name for name in ("measured.md", "archive.md")]
 
 
 def sections() -> dict[str, str]:
     """The commands that make the tables of each section again, by its title."""
-    parts = re.split(r"^#{2,3} (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    texts = (re.split(r"^#{2,3} (.*)\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:] for page in PAGES)
+    parts = [part for text in texts for part in text]
     blocks = (re.search(r"```bash\n(.*?)```", text, re.DOTALL) for text in parts[1::2])
-    found = dict(zip(parts[::2], blocks, strict=True))
-    return {title: block[1] for title, block in found.items() if block}
+    return {title: block[1] for title, block in zip(parts[::2], blocks, strict=True) if block}
 
 
 def stamp() -> str:
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     title = " ".join(words)
     if title not in known:
-        raise UserError(f"{PAGE.name} has no section {title!r} with commands: {nearest(title, known)}")
+        raise UserError(f"there is no section {title!r} with commands: {nearest(title, known)}")
     print(stamp(), flush=True)
     return subprocess.run(["bash", "-euxo", "pipefail", "-c", known[title]]).returncode
 

@@ -147,7 +147,7 @@ def distributed(parser: ArgumentParser) -> None:
         "--distributed",
         action="store_true",
         help="train together with other processes, all started alike: jax finds them under Slurm, Open MPI and "
-        "Kubernetes; elsewhere say who they are (docs/operations/distributed.md)",
+        "Kubernetes; elsewhere say who they are (docs/operations/many_machines.md)",
     )
     parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
     parser.add_argument("--processes", type=whole, metavar="N", help="how many there are")

@@ -47,7 +47,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="fail with exit code 1 where the training exceeds this budget of kernels and waits",
     )
-    parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/results/measured.md)")
+    parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/operations/gpu.md)")
     help = "write the report there, for --compare"
     parser.add_argument("--save", type=arguments.new_file, metavar="FILE", help=help)
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")

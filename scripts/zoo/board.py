@@ -12,13 +12,18 @@ from jaxrl.text_tables import count
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "leaderboard.md"
 HEAD = """# Leaderboard
 
-Made of the cards of the [policies that come with jaxrl](measured.md#policies-that-come-with-jaxrl) by `python -m
-scripts.zoo.board`. A rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0; the
-opponent is the bot that the policy beats least often, on deals that played no part in training. Intervals are of 95 %.
+The policies that come with jaxrl, the strongest first within their game; `python -m scripts.zoo.board` makes this
+page of their cards.
 
-**Add yours by a pull request:** a recipe in `scripts/zoo/__main__.py` (what `jaxrl train` is told), the policy file (at
-most 2 MB) and its card, both written with this page by `python -m scripts.zoo NAME`. A slow test plays every table of
-every card again.
+```bash
+jaxrl zoo show skull_king          # a card; jaxrl evaluate zoo:NAME repeats its table
+```
+
+A rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0; the opponent is the bot
+that the policy beats least often, on deals that played no part in training. Intervals are of 95 %.
+
+**Add yours by a pull request:** a recipe in `scripts/zoo/__main__.py`, the policy file (at most 2 MB) and its card,
+which `python -m scripts.zoo NAME` writes with this page. A slow test plays every table of every card again.
 
 | policy | rating | wins, against whom | parameters | decisions | training, s | on |
 |---|---|---|---|---|---|---|

@@ -44,7 +44,7 @@ def test_the_clusters_start_a_head_and_join_it():
 def test_trainings_in_them_and_in_the_docs_fit_their_presets():
     subprocess.run(["bash", "-n", str(CLUSTER / "slurm.sh")], check=True)
     found = 0
-    for path in (*CLUSTER.iterdir(), ROOT / "docs" / "operations" / "workers.md"):
+    for path in (*CLUSTER.iterdir(), ROOT / "docs" / "operations" / "many_machines.md"):
         text = path.read_text().replace("\\\n", " ").replace('"', "")
         text = text.replace("$SLURM_JOB_NUM_NODES", "4").replace("$SLURM_CPUS_PER_TASK", "16").replace("$head", "head")
         for command in re.findall(r"jaxrl train [^#\n`]*fleet.workers=[^#\n`]*", text):

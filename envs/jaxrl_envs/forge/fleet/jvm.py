@@ -134,7 +134,7 @@ class LocalDaemon(Daemon):
             name = (
                 ""
                 if self.version != UNKNOWN
-                else "; if the jar is one of these, say so by its name (docs/games/magic.md)"
+                else "; if the jar is one of these, say so by its name (docs/games/magic_training.md)"
             )
             found.append(
                 f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.50 and "
