@@ -16,7 +16,7 @@ TURN = (np.ones(3), np.array([-1.0, -1.0, 1.0]))  # how each team sees a vector 
 
 
 def observation(state: Any, own: Any, previous: Any, clock: tuple[float, float, bool]) -> np.ndarray:
-    """What a car sees, f32[F].
+    """Encodes what a car sees, f32[F].
 
     Args:
       state: `rlgym_compat.GameState`.
