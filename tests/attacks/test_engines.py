@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +13,7 @@ from jaxrl.training.sebulba.remote.worker import Answer, EngineBlock, EngineWork
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import EngineError, make_buffers
-from tests.support.host_games import PicksGame, TicTacToeGame
+from tests.support.host_games import TicTacToeGame
 
 # ---- workers of a fleet that lie -------------------------------------------------------------------------------------
 
@@ -107,45 +105,6 @@ def test_a_worker_that_lies_about_states(pools):
     liar.lie = lambda answer: answer._replace(states=answer.states[:, :-1])
     with pytest.raises(EngineError, match="game 0: its worker has answered with states that is not uint8"):
         pool.save()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", [TicTacToeGame(), PicksGame()], ids=lambda game: game.id)
-def test_answers_that_are_changed_at_random(game, pools):
-    """2,000 answers with one field changed: an error, or an answer that could be true."""
-    pool, liar, rows = begun(pools, game)
-    draw, refused, tries = random.Random(1), 0, 2000
-    shape = rows.action.shape
-
-    def lie(answer: Answer) -> Answer:
-        name = draw.choice([*answer.rows])
-        row = answer.rows[name].copy()
-        kind = draw.randrange(5)
-        if kind == 0:
-            row = row.astype(draw.choice([np.int8, np.int64, np.float64, np.complex64, object]))
-        elif kind == 1:
-            row = row[..., :-1] if draw.random() < 0.5 else row[None]
-        elif kind == 2 and row.size:
-            row.reshape(-1)[draw.randrange(row.size)] = draw.choice([100, -100])
-        elif kind == 3 and row.dtype == np.float32 and row.size:
-            row.reshape(-1)[draw.randrange(row.size)] = draw.choice([np.nan, np.inf, -np.inf, 1e38])
-        else:
-            row = draw.choice([None, "row", [], 0, row.tolist()])
-        return answer._replace(rows=answer.rows | {name: row})
-
-    for _ in range(tries):
-        liar.lie = lambda answer: answer
-        pool.start(rows)
-        liar.lie = lie
-        pool.send(np.full(shape, -1, np.int32), rows)
-        try:
-            pool.recv()
-        except EngineError:
-            refused += 1
-        assert all(np.isfinite(getattr(rows, name)).all() for name in ("observation", "rewards"))
-        assert rows.legal_action_mask.any(axis=-1).all()
-    print(f"{game.id}: {tries} changed answers, {refused} refused", file=sys.stderr)
-    assert refused > tries // 2
 
 
 # ---- host games ------------------------------------------------------------------------------------------------------

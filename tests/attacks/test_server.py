@@ -421,13 +421,6 @@ def test_kills_at_any_moment_lose_no_table(tmp_path):
     print(f"{tries} kills")
 
 
-@pytest.mark.slow
-def test_ten_minutes_of_tables_leave_memory_threads_and_descriptors_flat():
-    from tests.attacks import soak_server
-
-    assert soak_server.main(["--minutes", "10"]) == 0
-
-
 # ---- tables by the hundred ------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ import pytest
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
-from jaxrl import cli
 from tests.attacks.kinds import table
 from tests.support.serving import HIGH_CARD, serve_process, serving
 
@@ -68,13 +67,6 @@ def test_a_bad_table_file_is_listed_as_bad_and_harms_no_other(tmp_path, monkeypa
     assert {path.name for path in tmp_path.iterdir()} == {"inner", "elsewhere", "modules"}
     assert {path.name for path in (tmp_path / "inner").iterdir()} == {"tables"}
     assert json.loads((folder / f"{ID}.table").read_text())["rated"], "it was saved where it was read"
-
-
-def test_a_pipe_in_the_place_of_the_key_is_told(tmp_path, capsys):
-    os.mkfifo(tmp_path / ".key")
-    command = ["serve", "--host", "0.0.0.0", "--port", "0", "--runs", str(tmp_path), "--folder", str(tmp_path)]
-    assert cli.main(command) == cli.USER_ERROR
-    assert "the key of invitations" in capsys.readouterr().err
 
 
 # ---- names in addresses ---------------------------------------------------------------------------------------------

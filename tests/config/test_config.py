@@ -49,10 +49,6 @@ def message(*overrides: str, with_game: bool = False) -> str:
 # ---- reading ----
 
 
-def test_defaults_are_valid():
-    assert load() == configs.Config()
-
-
 def test_override_is_parsed_as_yaml():
     config = load("train.num_envs=1024", "ppo.clip=1e-1", "run.deterministic=true", "network.hidden=[8, 4]")
     assert config.train.num_envs == 1024
@@ -78,12 +74,6 @@ def test_override_of_a_list_element():
     config = load("seats=[{learners: 1, bots: [random]}, {}]", "seats.1.weight=3")
     assert [mix.weight for mix in config.seats] == [1.0, 3.0]
     assert config.seats[0].bots == ("random",)
-
-
-def test_override_does_not_change_the_tree_it_is_given():
-    tree = {"train": {"num_envs": 8}}
-    presets.apply_overrides(tree, ["train.num_envs=16"])
-    assert tree == {"train": {"num_envs": 8}}
 
 
 def test_integer_is_a_number_and_the_round_trip_is_exact(tmp_path):

@@ -1,6 +1,6 @@
-"""The compiled parts pass their tests when built with bounds checks, and with AddressSanitizer on request.
+"""The compiled parts pass their tests when built with bounds checks, and with AddressSanitizer.
 
-pytest -m slow tests/house/test_builds.py    # AddressSanitizer; needs gcc and its libasan
+pytest -m slow tests/house/test_builds.py    # AddressSanitizer needs gcc and its libasan
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run_tests(library: Path, tests: tuple[str, ...], **environment: str) -> str:
     return report
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_bounds_checked_build(tmp_path):
     """Typed memoryviews are checked by Cython, C arrays by the compiler: a violation would stop the process."""
     library = build("checked", tmp_path)

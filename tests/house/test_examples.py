@@ -60,11 +60,16 @@ def test_the_configuration_is_valid(monkeypatch):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("network", ["mlp", "examples.residual:Residual"])
-def test_the_example_is_learnt(network, tmp_path, monkeypatch):
+def test_the_example_is_learnt_also_by_a_network_of_ones_own(tmp_path, monkeypatch):
+    """With the usual network a notebook shows it: tests/house/test_notebooks.py."""
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("JAXRL_ALLOW")
-    given = [f"run.directory={tmp_path}", "run.devices=1", "run.cache_dir=''", f"network.kind={network}"]
+    given = [
+        f"run.directory={tmp_path}",
+        "run.devices=1",
+        "run.cache_dir=''",
+        "network.kind=examples.residual:Residual",
+    ]
     quick = ["network.hidden=64", "train.evaluate_every=0"]
     assert cli.main(["train", "--config", "examples/nim.yaml", "--allow", "examples.nim", *given, *quick]) == 0
     evaluation = json.loads((tmp_path / "nim" / "evaluation.json").read_text(encoding="utf-8"))

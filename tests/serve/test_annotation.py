@@ -1,6 +1,5 @@
 """Policies annotate recorded games: their numbers are those of a table's hint."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import dataclasses
@@ -12,11 +11,6 @@ from urllib.parse import quote
 import jax
 import numpy as np
 import pytest
-
-from tests.support.paths import GOLDEN
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import config as configs
 from jaxrl.matches.interactive import Programs
@@ -35,6 +29,7 @@ from tests.matches.test_replays import recorded
 from tests.serve.test_replays import open_game, part
 from tests.support.games import HighCard, RockPaperScissors
 from tests.support.memory_games import Recall
+from tests.support.paths import GOLDEN
 from tests.support.serving import GAMES, serving
 from tests.training.imitation.test_distill import RECURRENT
 

@@ -11,11 +11,6 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-
-pytest.importorskip("starlette", reason="the extra web is not installed")
-pytest.importorskip("uvicorn", reason="the extra web is not installed")
-pytest.importorskip("websockets", reason="the extra web is not installed")
-
 from websockets.exceptions import InvalidStatus
 
 from jaxrl import cli

@@ -1,6 +1,5 @@
 """Driving by hand: real time, controls, refusals and ends over the socket; car soccer's frames add up to its steps."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import json
@@ -9,10 +8,6 @@ import time
 
 import numpy as np
 import pytest
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
-
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 

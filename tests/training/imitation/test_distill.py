@@ -128,27 +128,6 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
     assert abs(float(losses.policy) - np.log(2)) < 0.05  # each decision is sure of itself, together they are not
 
 
-def test_minibatches_are_full_of_lessons():
-    """Decisions without a decision change nothing, also not through the optimizer's momentum."""
-    env = TicTacToe()
-    network = make_network(NetworkConfig(hidden=(8,)), env)
-    params = network.init(jax.random.key(0))
-    states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 32))
-    taught = jnp.arange(32) % 2
-    decisions = LabelledDecisions(
-        observation=states.observation,
-        mask=states.legal_action_mask,
-        policy=jax.nn.one_hot(jnp.arange(32) % 9, 9),
-        value=jnp.arange(32) / 32,
-        weight=taught.astype(jnp.float32),
-    )
-    only = jax.tree.map(lambda leaf: leaf[taught == 1], decisions)
-    learn = jax.jit(make_learner(network, epochs=3, minibatch=16, learning_rate=0.01, value_coef=0.5))
-    after, expected = (learn(params, optimizer.init(params), given, jax.random.key(2)) for given in (decisions, only))
-    for left, right in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(left, right, atol=1e-5)
-
-
 def test_distilled_run_is_a_run(run, capsys):
     options = ["--search", "16", "--games", "12", "--iterations", "2", "--minibatch", "32"]
     assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options, "ppo.clip=0.125"]) == 0
@@ -201,12 +180,7 @@ def test_evaluate_searches_and_says_how(run, capsys):
         (["--search", "8", "--sampled"], "--sampled is of a policy that does not search"),
         (["--search-model", "self"], "--search-model describes a search: ask for one with --search"),
         (["--worlds", "0"], "--worlds describes a search"),
-        (["--particles", "256"], "--particles describes a search"),
-        (["--search-depth", "1"], "--search-depth describes a search"),
-        (["--search-prior", "0.1"], "--search-prior describes a search"),
         (["--search", "8", "--search-prior", "-1"], "the prior of a search must be at least 0"),
-        (["--search-planner", "tree"], "--search-planner describes a search"),
-        (["--search-objective", "wins"], "--search-objective describes a search"),
     ],
 )
 def test_mistakes_are_explained(run, arguments, sentence, capsys):
