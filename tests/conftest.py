@@ -50,7 +50,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 
 # Files are handed out whole, so those that take a minute begin first: at the end everything else would wait for them.
 LONG = (
-    "house/test_builds.py",
+    "training/test_resume.py",
     "training/test_loop.py",
     "search/test_search.py",
     "skull_king/test_engine.py",

@@ -230,7 +230,7 @@ def test_a_run_that_is_killed_again_and_again(name, way, share, tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["recurrent, two seeds", "recurrent, host, lag 2", "battle, dqn, prioritised"])
+@pytest.mark.parametrize("name", ["recurrent, two seeds", "battle, dqn, prioritised"])
 def test_a_run_that_is_killed_once(name, tmp_path):
     attack(tmp_path, name, after_a_row, 1)
 

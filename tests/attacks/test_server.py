@@ -450,8 +450,8 @@ async def flood(client: Client, table: dict[str, str], key: str, end: float, tol
         told["refused"] += 1
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("tables, seconds", [(130, 20), pytest.param(300, 120, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("tables, seconds", [(130, 20), (300, 120)])
 def test_among_tables_by_the_hundred_full_of_guests_the_owner_is_served(tmp_path, tables, seconds):
     """Before guests had threads of their own, a move of the owner took 7 seconds among 100 tables, now 0.3."""
     told, waits = collections.Counter(), collections.defaultdict(list)

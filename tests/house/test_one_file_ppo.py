@@ -53,7 +53,7 @@ def against_every_reply(act, seat: int) -> tuple[int, int]:
     return games, lost
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.optimised
 def test_it_learns_tic_tac_toe():
     """Most seeds lose to no sequence of replies at all, some to one or two, which random play hardly ever finds."""

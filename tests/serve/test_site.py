@@ -125,7 +125,7 @@ def test_the_rules_replay_every_recorded_game_and_trick_of_skull_king(skull_king
 
 
 @needs_node
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_features_and_network_of_skull_king_are_those_of_the_policy(skull_king, tmp_path):
     policy = load_policy(zoo.policy_file("skull_king"))
     env, network = policy.env, policy._algorithm.network

@@ -99,7 +99,7 @@ def test_the_training_waits_for_an_evaluator_that_lags_so_that_stop_rules_act(ho
     assert cli.main(["resume", "stopped"]) == 0 and "'stopped' has ended after" in capsys.readouterr().out
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_evaluator_that_hangs_is_left_by_ctrl_c_and_resume_makes_them(home, capsys, monkeypatch, tmp_path):
     hanging = tmp_path / "hanging"
     hanging.write_text("#!/bin/sh\nexec sleep 600\n")

@@ -183,7 +183,7 @@ def test_a_logger_of_another_library(library, entry, key, callback, tmp_path, mo
         assert logger.run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and logger.run.closed == [0]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tables_histograms_and_a_film_stand_beside_the_numbers_in_tensorboard(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = "run.devices=1 run.cache_dir= network.hidden=[8] train.num_envs=16 train.num_steps=16 train.total_steps=512"

@@ -77,7 +77,7 @@ sys.exit(distributed.exit_together(run))
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_processes_share_the_games_on_the_host(home):
     """Battle with a pool and a lag: two processes, stopped and resumed, are one process with two devices."""
     (home / "c.yaml").write_text(yaml.safe_dump(BATTLE))

@@ -136,8 +136,6 @@ def test_a_training_that_is_over_early_ends_like_any_other(tmp_path, capsys):
     assert "go further with: jaxrl resume" in said and "short train.stop=" in said
     assert cli.main(["resume", "short", "train.stop="]) == 0
     assert newest(tmp_path, "short").step == 12
-    assert train("timed", "train.stop.cpu_minutes=1e-9", "train.stop.minutes=5") == 0
-    assert newest(tmp_path, "timed").step == 1
     assert train("paid", "train.stop.minutes=0.01") == 0  # 0.6 seconds: compilation is paid for as well
     host = newest(tmp_path, "paid").meta["host"]
     assert newest(tmp_path, "paid").step == 1 and host["clock"] > max(0.6, host["seconds"])

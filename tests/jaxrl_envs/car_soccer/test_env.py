@@ -134,6 +134,7 @@ def test_a_film_shows_an_episode_in_its_time():
     assert "seat 1" in text and text.startswith("blue ") and text.count("\n") > 25
 
 
+@pytest.mark.slow
 def test_a_training_of_a_thousand_steps():
     annealed = {"rewards": {"goal": 1, "concede": -1, "touch": [0.1, 0.0]}}
     game = CarSoccer(**OPTIONS | {"teams": (1, 0), "iterations": 2} | annealed)

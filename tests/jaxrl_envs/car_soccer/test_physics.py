@@ -64,7 +64,7 @@ def test_a_suite_fails_by_more_than_chance():
     assert golden.fewest(100_000, 64, 64) > 98_000
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_deviation_is_found():
     record = json.loads(json.dumps(recorded("trajectories")["air_none"]))
     for state in record["states"][1:]:
@@ -99,13 +99,8 @@ def test_a_batch_is_its_arenas_and_eight_ticks_are_eight_times_one():
         single = [step(arena, pressed) for arena, pressed in zip(single, controls, strict=True)]
     stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
     together = jax.jit(jax.vmap(lambda a, c: ticks(None, ALONE, a, c, 8)))(jax.tree.map(stack, *arenas), controls)
-    nested = jax.tree.map(lambda leaf: leaf.reshape(2, 3, *leaf.shape[1:]), jax.tree.map(stack, *arenas))
-    twice = jax.jit(jax.vmap(jax.vmap(lambda a, c: ticks(None, ALONE, a, c, 8))))(nested, controls.reshape(2, 3, 1, 8))
-    for one, many, grid in zip(
-        jax.tree.leaves(jax.tree.map(stack, *single)), jax.tree.leaves(together), jax.tree.leaves(twice), strict=True
-    ):
+    for one, many in zip(jax.tree.leaves(jax.tree.map(stack, *single)), jax.tree.leaves(together), strict=True):
         np.testing.assert_allclose(np.asarray(one, np.float64), np.asarray(many, np.float64), rtol=2e-6, atol=2e-6)
-        np.testing.assert_array_equal(np.asarray(many), np.asarray(grid).reshape(many.shape))
 
 
 def test_hitboxes_and_pads():

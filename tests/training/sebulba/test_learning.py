@@ -27,7 +27,7 @@ def no_thread_survives():
     assert not threads_left()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tic_tac_toe_by_self_play():
     """As in tests/training/test_learning.py, by actor threads and an engine in Python, in a tenth of the steps."""
     config = sebulba_config(
