@@ -25,84 +25,25 @@ from tests.support.forge.conversations import RECORDED
 from tests.support.forge.decisions import KINDS, NAMES, Maker
 
 RECORDINGS = sorted(path for path in RECORDED.iterdir() if path.name.endswith(recording.SUFFIXES))
-SMALL = {  # a decision with every kind of thing that an observation tells, and nothing by chance
-    "decision_type": "choose_action",
-    "decision_id": 1,
-    "player": "Agent(1)-a",
-    "seat": 0,
-    "turn": 3,
-    "phase": "MAIN1",
-    "actions": [
-        {
-            "index": 0,
-            "description": "",
-            "card": "Forest",
-            "card_id": 1,
-            "mana_cost": "",
-            "is_land": True,
-            "kind": "land",
-        },
-        {"index": 1, "card": "Elf", "card_id": 2, "mana_cost": "{1}{G}", "is_land": False, "kind": "spell"},
-        {"index": 2, "description": "Add (2)", "card": "Rock", "card_id": 3, "mana_cost": "", "kind": "ability"},
-    ],
-    "game_state": {
-        "turn": 3,
-        "phase": "MAIN1",
-        "active": 0,
-        "priority": 0,
-        "you": 0,
-        "players": [
-            {
-                "seat": 0,
-                "name": "Agent(1)-a",
-                "life": 18,
-                "hand": [
-                    {"id": 1, "name": "Forest", "types": "Basic Land Forest", "cmc": 0, "owner": 0, "colors": ""},
-                    {
-                        "id": 2,
-                        "name": "Elf",
-                        "types": "Creature Elf",
-                        "power": 2,
-                        "toughness": 1,
-                        "cmc": 2,
-                        "colors": "G",
-                    },
-                ],
-                "hand_size": 2,
-                "library_size": 30,
-                "battlefield": [
-                    {"id": 3, "name": "Rock", "types": "Artifact", "tapped": True, "counters": {"P1P1": 2}}
-                ],
-                "graveyard": [],
-                "exile": [],
-                "mana_pool": "GG",
-            },
-            {
-                "seat": 1,
-                "name": "Agent(2)-b",
-                "life": 5,
-                "hand_size": 7,
-                "library_size": 45,
-                "battlefield": [
-                    {"id": 8, "name": "Island", "types": "Basic Land Island"},
-                    {
-                        "id": 9,
-                        "name": "Bird",
-                        "types": "Creature",
-                        "power": 1,
-                        "toughness": 3,
-                        "damage": 2,
-                        "keywords": ["Flying"],
-                    },
-                ],
-                "graveyard": [{"id": 10, "name": "Old"}, {"id": 11, "name": "New"}],
-                "exile": [],
-            },
-        ],
-        "stack": [{"card_id": 50, "name": "Bolt", "controller": 1, "targets": [{"kind": "player", "id": 0}]}],
-        "combat": [],
-    },
-}
+# A decision with every kind of thing that an observation tells, and nothing by chance.
+SMALL = json.loads("""
+{"decision_type": "choose_action", "decision_id": 1, "player": "Agent(1)-a", "seat": 0, "turn": 3, "phase": "MAIN1",
+ "actions": [
+  {"index": 0, "description": "", "card": "Forest", "card_id": 1, "mana_cost": "", "is_land": true, "kind": "land"},
+  {"index": 1, "card": "Elf", "card_id": 2, "mana_cost": "{1}{G}", "is_land": false, "kind": "spell"},
+  {"index": 2, "description": "Add (2)", "card": "Rock", "card_id": 3, "mana_cost": "", "kind": "ability"}],
+ "game_state": {"turn": 3, "phase": "MAIN1", "active": 0, "priority": 0, "you": 0, "players": [
+  {"seat": 0, "name": "Agent(1)-a", "life": 18, "hand_size": 2, "library_size": 30, "graveyard": [],
+   "exile": [], "mana_pool": "GG",
+   "hand": [{"id": 1, "name": "Forest", "types": "Basic Land Forest", "cmc": 0, "owner": 0, "colors": ""},
+    {"id": 2, "name": "Elf", "types": "Creature Elf", "power": 2, "toughness": 1, "cmc": 2, "colors": "G"}],
+   "battlefield": [{"id": 3, "name": "Rock", "types": "Artifact", "tapped": true, "counters": {"P1P1": 2}}]},
+  {"seat": 1, "name": "Agent(2)-b", "life": 5, "hand_size": 7, "library_size": 45, "exile": [],
+   "battlefield": [{"id": 8, "name": "Island", "types": "Basic Land Island"},
+    {"id": 9, "name": "Bird", "types": "Creature", "power": 1, "toughness": 3, "damage": 2, "keywords": ["Flying"]}],
+   "graveyard": [{"id": 10, "name": "Old"}, {"id": 11, "name": "New"}]}],
+  "stack": [{"card_id": 50, "name": "Bolt", "controller": 1, "targets": [{"kind": "player", "id": 0}]}], "combat": []}}
+""")
 
 
 def encoded(decision, ascii=True):
