@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import time
 from pathlib import Path
 
 import jax
@@ -394,14 +393,3 @@ def test_the_view_of_networks():
     told = (view.context, view.entities, view.options, view.kinds, view.parts)
     assert env.num_features == sum(part.size for part in told) and env.vocabulary == at.VOCABULARY
     assert np.abs(jax.jit(env.features)(ForgeDecision(encoded(SMALL)).observe())).max() <= 4
-
-
-def test_a_decision_costs_little_beside_a_jvm():
-    """Reading a line and writing what is asked, against the 6 ms and more of a JVM; far above what was measured, so
-    that a busy machine passes."""
-    lines = [line[2:] for c in recording.read(RECORDINGS[0]) for line in c.lines if line.startswith(b"< DECISION:")]
-    begin = time.thread_time()
-    for line in lines:
-        question = ForgeDecision(line)
-        question.observe(), question.mask()
-    assert (time.thread_time() - begin) / len(lines) < 1e-3

@@ -16,7 +16,7 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.link import LinkError
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
-from tests.support.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until, whole_game
+from tests.support.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until
 from tests.support.paths import ROOT
 
 
@@ -94,15 +94,6 @@ def test_a_child_of_a_fork_leaves_its_parents_daemons_alone(tmp_path):
     parent = subprocess.run(command, input="\n", capture_output=True, cwd=ROOT, text=True, timeout=60)
     assert parent.returncode == 0, parent.stderr
     assert len(parent.stdout.splitlines()) == 3, parent.stdout  # one of the parent, and an answer of each daemon
-
-
-def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
-    fleet = forge(daemons=2)
-    whole_game(fleet)
-    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
-    before = time.process_time()
-    time.sleep(1.0)
-    assert time.process_time() - before < 0.02
 
 
 # ---- settings -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,4 @@
-"""Recorded engine: serves recorded games in place of Forge's daemon, from a checkout also as a process of its own:
-
-    python -m tests.support.forge.recorded_engine --port 17171 recorded/
+"""Recorded engine: serves recorded games in place of Forge's daemon.
 
 A game asked for by NEWGAME gets the recording with its decks and seed if there is one, else one that its decks and
 its seed choose: the same game always gives the same decisions, whatever was played before. By default any answer will
@@ -9,7 +7,6 @@ do (the recording goes on as it was recorded); a strict daemon refuses answers t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import re
@@ -266,30 +263,3 @@ class RecordedEngine(socketserver.ThreadingTCPServer):
                 yield
             finally:
                 self.active = 0
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="+", metavar="FILE", help="recordings, or folders of recordings")
-    parser.add_argument("--port", type=int, default=17171, help="of the first daemon; 0: a free one (default: 17171)")
-    parser.add_argument("--daemons", type=int, default=1, help="daemons, on consecutive ports (default: 1)")
-    parser.add_argument("--strict", action="store_true", help="refuse answers that are not the recorded ones")
-    args = parser.parse_args(words)
-    conversations, ended = read_all(args.paths), threading.Event()
-    recorded_games = [RecordedGame(each) for each in conversations]
-    forge = next((each.meta["forge"] for each in conversations if each.meta.get("forge")), "replay")
-    ports = [args.port + i if args.port else 0 for i in range(args.daemons)]
-    daemons = [RecordedEngine(recorded_games, port, strict=args.strict, forge=forge) for port in ports]
-    for daemon in daemons:
-        daemon.end = ended.set
-        daemon.in_thread()
-    print(f"FORGE DAEMON READY port={','.join(str(each.port) for each in daemons)} forge={forge}")
-    addresses = ",".join(f"127.0.0.1:{each.port}" for each in daemons)
-    size = f"train.num_envs={args.daemons} sebulba.actors={args.daemons}"
-    print(f"Play on it: jaxrl train --config forge_aggro 'forge.daemons=[{addresses}]' {size}", flush=True)
-    ended.wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -30,11 +30,6 @@ NUM_ROUNDS = 10
 TIGRESS_AS_PIRATE = 85
 
 
-def action_of(card: int, as_pirate: bool = False) -> int:
-    """The action that plays this card."""
-    return TIGRESS_AS_PIRATE if as_pirate else card + 11
-
-
 def play_of(seat: int, action: int) -> Play:
     """The play that an action 11..85 of PLAY stands for."""
     return Play(seat, TIGRESS, True) if action == TIGRESS_AS_PIRATE else Play(seat, action - 11)

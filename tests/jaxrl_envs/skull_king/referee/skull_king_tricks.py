@@ -35,11 +35,6 @@ class Play:
         return CARD_ROSIE <= self.card <= CARD_HARRY or (self.card == TIGRESS and self.as_pirate)
 
     @property
-    def escape_like(self) -> bool:
-        """Escape, Loot, or the Tigress declared escape."""
-        return 56 <= self.card <= 60 or self.card in LOOTS or (self.card == TIGRESS and not self.as_pirate)
-
-    @property
     def beast(self) -> bool:
         """Kraken or White Whale."""
         return self.card in (KRAKEN, WHALE)
