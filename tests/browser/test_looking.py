@@ -178,20 +178,6 @@ def test_an_episode_is_seen_from_everywhere_in_three_dimensions(new_page):
 
 
 @pytest.mark.slow
-def test_an_uploaded_file_is_found_by_telephone(new_page):
-    page = new_page("/replays", PHONE)
-    page.wait_for_selector(".file")
-    with page.expect_file_chooser() as chooser:
-        page.click("text=Open a file")
-    with page.expect_navigation(url="**/replays/view**"):
-        chooser.value.set_files(str(ROOT / "tests" / "golden" / "forge" / "refused.forge.gz"))
-    scrub(page)
-    again = new_page("/replays", PHONE)
-    again.fill("#filter", "refused")
-    until(again, "document.querySelectorAll('.file').length === 2")
-
-
-@pytest.mark.slow
 def test_a_damaged_file_says_what_is_wrong(new_page, place):
     (place / "runs" / "broken.forge.gz").write_bytes(b"\x1f\x8b nothing")
     page = new_page("/replays/view?file=2/broken.forge.gz")
@@ -240,17 +226,6 @@ def test_a_run_page_follows_what_is_written(new_page, place):
     assert "update\n35 of" in page.inner_text("#facts")
     assert page.inner_text("#league-rows").split()[:2] == ["self", "100.0"]
     assert "75.0 %" in page.inner_text("#matches")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", ["/runs", "/replays"])
-def test_how_many_are_listed_stands_in_its_line_as_small_text(new_page, path):
-    page = new_page(path)
-    page.wait_for_selector("#count:text(' of ')")
-    style = page.evaluate(
-        "(({ position, fontSize }) => [position, fontSize])(getComputedStyle(document.querySelector('#count')))"
-    )
-    assert style[0] == "static" and float(style[1].removesuffix("px")) <= 16
 
 
 @pytest.mark.slow

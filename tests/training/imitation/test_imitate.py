@@ -433,16 +433,6 @@ def test_examples_are_what_was_recorded(tmp_path):
     assert len(raw[0].action) == 9 or len(examples) == 7 + len(raw[0].action)  # a ninth move is no choice
 
 
-def test_every_question_is_seen_once_in_an_epoch(tmp_path):
-    record(tmp_path / "a.moves", 9, 3)
-    found = read_moves(tmp_path / "a.moves")
-    examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0)
-    batches = list(minibatches(examples, 16, np.random.default_rng(0)))
-    assert all(batch.policy.shape == (16, 9) and np.all(batch.policy.sum(axis=1) == 1) for batch in batches)
-    total = sum((batch.weight[:, None] * batch.policy).sum(axis=0) for batch in batches)
-    np.testing.assert_array_equal(total, np.bincount(examples.action, minlength=9))
-
-
 def test_values_are_shrunk_and_nothing_else(tmp_path):
     record(tmp_path / "a.moves", 30, 3)
     found = read_moves(tmp_path / "a.moves")
