@@ -22,7 +22,7 @@ def test_the_first_tick_after_a_start_is_like_any_other(simulator) -> None:
     """A car that a ramp presses moves the same in a new arena and in a used one."""
     start = car_soccer_recordings.ramp(np.random.default_rng(0))
     new, used = (car_soccer_recordings.Recorder(simulator, (0,), start) for _ in range(2))
-    used.arena.step(TICKS)
+    used.arena.step(60)
     used.arena.remove_car(used.cars[0])  # whose wheels remember their pushes
     used.cars = [used.arena.add_car(0, 0)]
     used.cars[0].set_state(new.cars[0].get_state())
