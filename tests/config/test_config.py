@@ -241,18 +241,11 @@ def test_a_key_with_dots_in_a_file_is_told_how_to_be_written(path):
     ("override", "expected"),
     [
         ("train.num_envs=many", "train.num_envs must be a whole number of at least 1, got 'many'"),
-        ("train.num_envs=true", "train.num_envs must be a whole number of at least 1, got True"),
-        ("ppo.clip=false", "ppo.clip must be a number"),
         ("train.total_steps=1.5", "train.total_steps must be a whole number of at least 1, got 1.5"),
         ("run.deterministic=1", "must be true or false"),
         ("ppo.clip=", "ppo.clip must be a number above 0, got nothing"),
-        ("run.name=3", "run.name must be letters, digits"),
-        ("network.hidden=wide", "network.hidden must be a list"),
         ("network.hidden=[64, x]", "network.hidden.1 must be a whole number"),
-        ("ppo=3", "ppo must be a mapping"),
         ("ppo.learning_rate=fast", "ppo.learning_rate must be a number or a mapping with the keys kind, start, end"),
-        ("ppo.learning_rate=-1", "ppo.learning_rate.start must be a number of at least 0, got -1.0"),
-        ("env.options=[1]", "env.options must be a mapping"),
         ("seats=[{learners: 1.5}]", "seats.0.learners must be a whole number of at least 1 or all, got 1.5"),
     ],
 )
@@ -263,21 +256,14 @@ def test_wrong_type(override, expected):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("train.num_envs=0", "train.num_envs must be a whole number of at least 1, got 0"),
         ("ppo.gamma=1.5", "ppo.gamma must be a number from 0 to 1, got 1.5"),
         ("ppo.clip=0", "ppo.clip must be a number above 0, got 0.0"),
         ("ppo.clip=.nan", "must be a number above 0, got nan"),
-        ("ppo.value_coef=.inf", "must be a number of at least 0, got inf"),
         ("network.kind=mpl", "must be mlp, transformer, candidates, recurrent or package.module:Class, got 'mpl'"),
-        ("ppo.entropy_coef.kind=square", "must be constant, linear or cosine"),
         ("run.name=../x", "letters, digits"),
-        ("run.name=..", "beginning with a letter"),
-        ("run.name=.hidden", "beginning with a letter"),
         ("run.name=-x", "beginning with a letter"),
-        ("seats=[{learners: 0}]", "seats.0.learners must be a whole number of at least 1"),
         ("seats=[{learners: some}]", "or all, got 'some'"),
         ("seats=[]", "at least one mix"),
-        ("run.seed=-1", "from 0 to 4294967295, got -1"),
     ],
 )
 def test_out_of_range(override, expected):

@@ -66,51 +66,30 @@ def other_die(record: dict) -> None:
     record["dice"][-1] = 1 + record["dice"][-1] % record["faces"][-1]
 
 
-def other_faces(record: dict) -> None:
-    place = next(i for i, face in enumerate(record["faces"]) if face == 6 and record["dice"][i] < 4)
-    record["faces"][place] = 3
-
-
 def cut_short(record: dict) -> None:
     record["decisions"].pop()
     record["scripts"].pop()
     record["obs"] = [entry for entry in record["obs"] if entry[0] < len(record["decisions"])]
 
 
-def longer(record: dict) -> None:
-    record["decisions"].append(copy.deepcopy(record["decisions"][-1]))
-    record["scripts"].append(record["scripts"][-1])
-
-
 DAMAGES: list[tuple[Callable[[dict], object], str]] = [  # a change, and what is named after the battle
     (lambda x: setitem(x["decisions"][7], 1, 9), "decision 7: kind expected 9, got"),
-    (lambda x: more(x["decisions"][5], 2), "decision 5: unit expected"),
     (lambda x: (row := x["decisions"][3])[6].remove(another(*row[6:8])), "decision 3: legal ids expected"),
     (lambda x: setitem(row := x["decisions"][4], 7, min({*range(69)} - {*row[6]})), "decision 4: "),
-    (lambda x: setitem(row := x["decisions"][0], 7, another(*row[6:8])), "decision "),
     (lambda x: more(x["decisions"][9], 8), "decision 9: dice before it expected"),
     (
         lambda x: setitem(row := x["scripts"][6], 3, another(x["decisions"][6][6], row[3])),
         "6: script objective expected",
     ),
     (lambda x: more(x["obs"][0][2][0], 1, 0.00001), "features, first ["),
-    (lambda x: x["obs"][1][2].pop(), "decision 0: 1 features, first ["),
     (other_die, "end: dice["),
-    (other_faces, "end: faces["),
     (longer_tape, "end: number of faces expected"),
     (shorter_tape, ""),
     (lambda x: more(x["half_turns"][2][4][0][1][3], 0), "end: state after half-turn 2 expected"),
-    (lambda x: setitem(row := x["half_turns"][1][4][1][0], 2, row[2] ^ 1), "end: state after half-turn 1 expected"),
-    (lambda x: x["half_turns"].pop(), "end: half-turns expected"),
     (lambda x: more(x["result"]["vp"], 1), "end: vp expected"),
-    (lambda x: setitem(x["result"], "winner", int(x["result"]["winner"] == 0)), "end: winner expected"),
     (cut_short, "end: the battle expected over after"),
-    (longer, "end: the battle expected over after"),
-    (lambda x: setitem(x, "left", 1 - x["left"]), "setup: left expected"),
     (lambda x: more(x["start"][2], 0), "setup: start expected"),
-    (lambda x: more(x, "seed"), "setup: key expected"),
     (lambda x: more(x["rosters"][0]["units"][0], "M", 3), "decision "),
-    (lambda x: more(x["config"], "rounds"), ""),
 ]
 
 
@@ -180,16 +159,11 @@ def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path
     ("name", "value", "sentence"),
     [
         ("rosters", [{"name": "x", "units": []}] * 2, "roster 0: units must be a list of 1 to 8 units, got 0"),
-        ("rosters", [], "rosters must be a list of 2, not []"),
         ("config", {"maps": []}, "a battle needs a map"),
-        ("config", {"maps": [{}], "round": 3}, "settings: unknown key 'round': did you mean 'rounds'?"),
         ("key", "xyz", "invalid literal for int()"),
-        ("players", ["random"], "players must be a list of 2"),
-        ("first", 2, "first must be 0..1, not 2"),
         ("dice", [1], "faces and dice must be of one length"),
         ("scripts", [], "scripts must have one entry for each decision"),
         ("decisions", [[0, 0, 0, -1, 0, 0, [0], 0, 6]], "a decision needs two legal ids or more"),
-        ("decisions", [[0, 11, 0, -1, 0, 0, [0, 1], 0, 6]], "decisions.0.1 must be 0..10, not 11"),
         ("obs", [[99_999, 0, []]], "obs must name a decision"),
         ("half_turns", [], "half_turns must have an entry for each half-turn"),
         ("result", {"winner": 2, "end": 1}, "result.winner must be one of 0, 1, None, not 2"),

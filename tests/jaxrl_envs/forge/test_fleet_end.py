@@ -103,15 +103,11 @@ def test_a_child_of_a_fork_leaves_its_parents_daemons_alone(tmp_path):
     ("settings", "expected"),
     [
         ({"daemons": 0}, "forge.daemons must be auto"),
-        ({"daemons": ()}, "forge.daemons must be auto"),
         ({"daemons": True}, "forge.daemons must be auto"),
         ({"daemons": ("here",)}, "'here' is no address"),
-        ({"daemons": ("here:0",)}, "'here:0' is no address"),
         ({"daemons": ("a..b:1",)}, "'a..b:1' is no address"),
         ({"profile": "serail"}, "forge.profile must be serial, parallel, g1 or g1_common"),
-        ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
         ({"decision_timeout": 0}, "forge.decision_timeout must be"),
-        ({"start_timeout": True}, "forge.start_timeout must be"),
     ],
 )
 def test_settings_that_make_no_sense(settings, expected):
