@@ -18,10 +18,11 @@ from typing import Any, NoReturn, Protocol, cast
 
 import jaxrl
 from jaxrl import xla
-from jaxrl.config import foreign_words
+from jaxrl.config import Config, foreign_words
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest, printable
+from jaxrl_envs.shared.options import all_paths
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -66,6 +67,12 @@ COMMANDS = {  # name -> module, see `Command`
     "status": "jaxrl.runs.command_status",
     "config": "jaxrl.games.command_config",
 }
+GROUPS = {  # in the overview; commands that are not named here are `OTHERS`
+    "train": "train launch resume imitate distill exploit ablate sweep bench",
+    "measure": "evaluate tournament compare diagnose plan check verify",
+    "play": "play serve site film export zoo",
+}
+OTHERS = "inspect"
 
 
 class Command(Protocol):
@@ -108,9 +115,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises UserError instead of printing the usage."""
-        unknown = message.removeprefix("unrecognized arguments: ")
-        answer = foreign_words.answer(unknown) if unknown != message else None
-        raise UserError(f"{answer or message} (see `{self.prog} --help`)")
+        raise UserError(f"{message} (see `{self.prog} --help`)")
+
+    def answer(self, words: Sequence[str]) -> None:
+        """Answers an option of another trainer, or a key as an option, before its value is taken for a run."""
+        options = (word.partition("=")[0] for word in words if word.startswith("--"))
+        for word in options:
+            name = word[2:].replace("-", "_")
+            key = next((key for key in all_paths(Config) if key.rpartition(".")[2] == name), None)
+            told = foreign_words.answer(word) or (key and f"there is no {word!r} here: write {key}=VALUE")
+            if told and word not in self._option_string_actions:
+                self.error(told)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -232,6 +247,7 @@ def _run(argv: list[str]) -> int:
     command = _prepare(parser, name, rest)
     starts = getattr(command, "STARTS", ())
     own = next((number for number, word in enumerate(rest) if word in starts), len(rest))
+    parser.answer(rest[:own])
     try:
         args = parser.parse_intermixed_args(rest[:own])  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
@@ -294,8 +310,12 @@ def _merge_overrides(args: argparse.Namespace) -> None:
 def _overview() -> str:
     known = commands()
     width = max(map(len, known))
-    lines = [f"  {name:<{width}}  {help}" for name, help in known.items()]
-    return "\n".join(["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)", "", *lines])
+    lines = ["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)"]
+    groups = {name: title for title, names in GROUPS.items() for name in names.split()}
+    for title in (*GROUPS, OTHERS):
+        names = [name for name in known if groups.get(name, OTHERS) == title]
+        lines += ["", f"{title}:", *(f"  {name:<{width}}  {known[name]}" for name in names)]
+    return "\n".join(lines)
 
 
 def _complain(message: str) -> int:

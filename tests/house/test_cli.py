@@ -146,7 +146,9 @@ def test_the_exit_code_of_a_command_is_passed_on(monkeypatch):
 def test_overview_version_and_help(capsys):
     assert cli.main(["--help"]) == 0
     overview = capsys.readouterr().out
-    assert all(name in overview for name in cli.commands())
+    assert all(f"  {name} " in overview for name in cli.commands())
+    titles = [line[:-1] for line in overview.splitlines() if line.endswith(":")]
+    assert titles == ["train", "measure", "play", "inspect"]
     assert cli.main(["--version"]) == 0
     assert jaxrl.__version__ in capsys.readouterr().out
     assert cli.main([]) == 2
