@@ -432,7 +432,7 @@ RESOLVED = {  # digest of what differs from the defaults; a changed base or defa
     "beasty_bar_transformer": "153cc899f6d8",
     "forge": "8d47268dbcd3",
     "forge_aggro": "80ccd13f1d7b",
-    "resume_600_to_1000": "13ad38ac50fe",
+    "resume_600_to_1000": "43a3caccb2a2",
     "skull_king": "a639bc594a32",
     "skull_king_attention": "f9b8f465b595",
     "skull_king_cpu": "c49ecc901fe4",
