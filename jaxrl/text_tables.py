@@ -47,12 +47,29 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def milestone(found: Mapping[str, Any]) -> str:
-    """Returns one of `train.milestones` that was reached, in words."""
+def mark(found: Mapping[str, Any]) -> str:
+    """Returns what a milestone asks for: "50% against hard", "a return of 10"."""
     return (
-        f"{found['win_rate']:.0%} against {found['opponent']} after {count(found['steps'])} steps, "
+        f"a return of {found['return']:g}"
+        if "return" in found
+        else f"{found['win_rate']:.0%} against {found['opponent']}"
+    )
+
+
+def milestone(found: Mapping[str, Any]) -> str:
+    """Returns a milestone that was reached, in words."""
+    return (
+        f"{mark(found)} after {count(found['steps'])} steps, "
         f"{duration(found['seconds'])} of training, {duration(found['cpu_seconds'])} of the CPU"
     )
+
+
+def sparkline(values: Sequence[float], width: int = 40) -> str:
+    """Draws numbers as blocks, the lowest to the highest; of more than `width` it takes as many at equal distances."""
+    if len(values) > width:
+        values = [values[round(n * (len(values) - 1) / (width - 1))] for n in range(width)]
+    low, high = min(values), max(values)
+    return "".join("▁▂▃▄▅▆▇█"[round(7 * (value - low) / (high - low or 1))] for value in values)
 
 
 def cores(facts: dict[str, Any]) -> str:

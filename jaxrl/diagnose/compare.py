@@ -43,7 +43,7 @@ from jaxrl.statistics import (
     welch_interval,
     wilson,
 )
-from jaxrl.text_tables import count, flat, table
+from jaxrl.text_tables import count, flat, mark, table
 from jaxrl.training.timers import PREFIX as COUNTERS
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files, user_code
@@ -69,7 +69,7 @@ class RunData(NamedTuple):
     rewards: list[float]  # rollout/ep_rew_mean, the last ones
     counters: dict[str, float]  # ms per 1,000 steps by name, medians
     gains: dict[str, float]  # tags of `GAINS`, at the newest evaluation during training
-    milestones: dict[tuple[str, float], dict[str, Any]]  # (opponent, win rate) -> when it was reached
+    milestones: dict[str, dict[str, Any]]  # "50% against hard" -> when it was reached
     evaluation: dict[str, Any]  # the record that is compared, {} without one
     rows: dict[str, list[dict[str, Any]]]  # of `evaluation`: opponent -> one row per seed of this run
 
@@ -174,7 +174,7 @@ def read_run(run: RunDirectory, evaluation: dict[str, Any]) -> RunData:
     fps = [row["time/fps"] for row in steady]
     rows = own_rows(evaluation, run.name)
     gains = {tag: row[tag] for row in logged for tag in GAINS if row.get(tag) is not None}
-    reached = {(each["opponent"], each["win_rate"]): each for each in read_json_list(run.milestones_file)}
+    reached = {mark(each): each for each in read_json_list(run.milestones_file)}
     return RunData(run.name, files.read(run.config_file), fps, rewards, counters, gains, reached, evaluation, rows)
 
 
@@ -272,11 +272,11 @@ def _strength(before: RunData, after: RunData) -> Iterator[Line]:
         if tag in before.gains and tag in after.gains:
             yield _means(title, (_exact(before.gains[tag]), _exact(after.gains[tag])))
     wanted = list(dict.fromkeys([*before.milestones, *after.milestones]))
-    for name, rate in wanted:
-        both = [run.milestones.get((name, rate), {}) for run in (before, after)]
+    for name in wanted:
+        both = [run.milestones.get(name, {}) for run in (before, after)]
         for key, unit in (("seconds", "minutes"), ("cpu_seconds", "CPU minutes"), ("steps", "million steps")):
             left, right = (_exact(each[key] / (1e6 if key == "steps" else 60)) if each else None for each in both)
-            yield _means(f"{rate:.0%} against {name}, {unit}", (left, right))
+            yield _means(f"{name}, {unit}", (left, right))
 
 
 def _exact(value: float) -> Interval:

@@ -8,7 +8,7 @@ runs/<name>/config.yaml        the resolved configuration
             process.json       the process that trains it, or did last, and how that ended: `presence`
             evaluation.json    every evaluation table made of this run
             replays/<u>/       games of the newest evaluations during training, of the best one and of the final one
-            milestones.json    when evaluations during training first reached the win rates of `train.milestones`
+            milestones.json    when evaluations during training first reached `train.milestones`
             beside/            of evaluations in a process of their own: `training.strength.beside`
             exploitability.json   what best responses win against it: `jaxrl exploit`
 """

@@ -54,8 +54,8 @@ class Status:
       last_figures: time of their writing.
       seconds, cpu_seconds: durations of training so far.
       gains: progress since the first evaluation: win_rate and return, each _per_hour and _per_million_steps.
-      milestones: marks reached in evaluations (`train.milestones`): opponent, win_rate, update, steps, seconds and
-        cpu_seconds.
+      milestones: marks reached in evaluations (`train.milestones`): opponent, win_rate or return, update, steps,
+        seconds and cpu_seconds.
       evaluation: the newest: update, and win_rate or return.
       best: the best during training: update, best_by and score.
       checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
@@ -274,9 +274,10 @@ def _best(record: Any) -> dict[str, Any]:
 
 def _milestones(found: Any) -> list[dict[str, Any]]:
     """The milestones of a run, in the order in which they were reached."""
-    numbers = ("win_rate", "update", "steps", "seconds", "cpu_seconds")
+    numbers = ("update", "steps", "seconds", "cpu_seconds")
     return [
-        {"opponent": str(one["opponent"])[:LONGEST]} | {key: _finite(one[key]) for key in numbers}
+        {"opponent": str(one["opponent"])[:LONGEST]}
+        | {key: _finite(one[key]) for key in ("return" if "return" in one else "win_rate", *numbers)}
         for one in found[:MILESTONES]
     ]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FOLLOWS = "follows train.total_steps if not given"  # see `FOLLOWING`; the defaults here fit the default length
 NEWEST = "newest"  # checkpoint of a run
 MEAN = ""  # the mean over the opponents, among their names
+RETURN = "return"  # the mean return over the opponents, among their names in `train.milestones`
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
 
 
@@ -74,9 +75,8 @@ class TrainConfig(Section):
     evaluate_every: int = option(24, f"updates between evaluations during training; 0: off; {FOLLOWS}", minimum=0)
     milestones: dict[str, tuple[float, ...]] = option(
         {},
-        "win rates by opponent, e.g. {hard: [0.5, 0.6]}: logs steps and time when an evaluation first reaches each",
-        above=0.0,
-        maximum=1.0,
+        "win rates by opponent, and returns, mean over opponents, e.g. {hard: [0.5, 0.6], return: [10, 20]}: logs "
+        "steps and time when an evaluation first reaches each",
     )
     stop: StopRules = option(StopRules(), "rules that end the training early; 0: off")
     from_run: str = option(
@@ -140,6 +140,9 @@ class TrainConfig(Section):
                 "train.milestones, train.stop.plateau and train.stop.win_rate look at evaluations during training, and "
                 "train.evaluate_every is 0: set it to a number of updates."
             )
+        for name, rates in self.milestones.items():
+            if name != RETURN and not all(0.0 < rate <= 1.0 for rate in rates):
+                raise UserError(f"train.milestones.{name} must be win rates, above 0 and at most 1, got {list(rates)}.")
         if self.keep_every:  # or there would be no checkpoint at those updates
             divides(self.keep_every, self.updates_per_call, "train.keep_every", "train.updates_per_call")
             divides(self.keep_every, self.checkpoint_every, "train.keep_every", "train.checkpoint_every")
@@ -152,7 +155,8 @@ class TrainConfig(Section):
     def check_game(self, config: Config, env: Env) -> None:
         """Rejects milestones and stop rules of opponents that evaluations do not have."""
         known = list(config.evaluate.opponents) or list(env.bots)
-        for key, names in (("train.milestones", self.milestones), ("train.stop.win_rate", self.stop.by_opponent)):
+        milestones = [name for name in self.milestones if name != RETURN]
+        for key, names in (("train.milestones", milestones), ("train.stop.win_rate", list(self.stop.by_opponent))):
             if names and env.num_sides < 2:
                 raise UserError(f"{key}: {config.env.id} has one {env.side_name} only, so no side wins: leave it out.")
             for name in names:

@@ -40,7 +40,7 @@ def test_two_configurations(capfd, monkeypatch):
     said = capfd.readouterr().out
     table = said[said.index("2 seed(s) of 0.01 CPU minutes") :]
     assert re.search(r"win rate % +change to a\n", table) and "GPU" not in table
-    assert "\na: nim.yaml\nb: nim.yaml ppo.epochs=8\n" in table and "to 1% random" in table
+    assert "\na: nim.yaml\nb: nim.yaml ppo.epochs=8\n" in table and "to 1% against random" in table
     place = Path("runs/bench")
     made = {path.parent.name for path in place.glob("*/config.yaml")}
     assert made == {"a-0", "a-1", "b-0", "b-1", "a-pilot", "b-pilot"}

@@ -10,6 +10,7 @@ import pytest
 from jaxrl import cli
 from jaxrl.runs import status
 from jaxrl.runs.directory import find_run
+from jaxrl.text_tables import milestone, sparkline
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.config import StopRules
 from jaxrl.training.record import Clock
@@ -69,8 +70,19 @@ def test_milestones_and_gains_by_hand():
     assert more["time/return_per_hour"] == pytest.approx(20.0)
     more, new = milestones.take(host, wanted, EvaluationPoint(6, 4_000_000, 300.0, 500.0), a_row(0.6, 0.9, 0.0))
     assert [each["win_rate"] for each in new] == [0.5, 0.9] and len(host.milestones) == 3
-    _, new = milestones.take(host, {}, EvaluationPoint(2, 128, 1.0, 1.0), {"eval/-/return": 1.0})  # a game of one side
+    alone = {"eval/-/return": 1.0}  # a game of one side
+    _, new = milestones.take(host, {}, EvaluationPoint(2, 128, 1.0, 1.0), alone)
     assert not new and not host.win_rates
+    wanted = {"return": (1.5, -1.0, 1.0)}
+    more, new = milestones.take(host, wanted, EvaluationPoint(4, 256, 2.0, 3.0), alone)
+    assert [each["return"] for each in new] == [-1.0, 1.0] and more["time/to/return/1"] == 2.0
+    assert not milestones.take(host, wanted, EvaluationPoint(6, 384, 3.0, 4.0), alone)[1]
+    assert milestone(new[-1]).startswith("a return of 1 after 256 steps")
+
+
+def test_a_curve_in_a_line():
+    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█" and sparkline([0.3, 0.3]) == "▁▁"
+    assert len(sparkline([*range(1000)])) == 40 and sparkline([*range(1000)])[::39] == "▁█"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +111,10 @@ def test_stop_rules_by_hand(rules, why):
 
 @pytest.mark.thorough
 def test_status_runs_and_compare_tell_milestones(tmp_path, capsys):
-    wanted = "train.milestones={random: [0.01, 0.02], perfect: 1.0}"
+    wanted = "train.milestones={random: [0.01, 0.02], perfect: 1.0, return: -1.0}"
     assert train("whole", wanted) == 0
+    curve, then = capsys.readouterr().out.splitlines()[-2:]
+    assert curve.startswith("win rate during training: ") and then.startswith("play it: jaxrl play runs/whole")
     found = json.loads(find_run("whole").milestones_file.read_text())
     assert [(each["win_rate"], each["update"]) for each in found[:2]] == [(0.01, 2), (0.02, 2)]
     assert [tag for row in rows(tmp_path, "whole") for tag in row if tag.startswith("milestone/random/0.01")] == [
@@ -111,6 +125,7 @@ def test_status_runs_and_compare_tell_milestones(tmp_path, capsys):
     assert cli.main(["status", "whole"]) == 0
     said = capsys.readouterr().out
     assert "milestone   1% against random after 256 steps, 0:0" in said and " of the CPU" in said
+    assert "milestone   a return of -1 after 256 steps" in said
     assert "gains       win rate" in said and "points per hour" in said and "per million steps" in said
     assert status.whole(Path("runs/whole")).milestones[0]["update"] == 2
     assert cli.main(["runs"]) == 0 and "learned in" in capsys.readouterr().out
@@ -155,7 +170,7 @@ def test_a_callback_may_end_it_and_resume_goes_on(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("train.milestones={random: 1.5}", "train.milestones.random.0 must be"),
+        ("train.milestones={random: 1.5}", "train.milestones.random must be"),
         ("train.milestones={randm: 0.5}", "'randm' is no opponent of the evaluations: did you mean 'random'?"),
         ("train.milestones=[0.5]", "train.milestones must be a mapping"),
         ("train.stop.win_rate=50", "train.stop.win_rate must be a number from 0 to 1, or a mapping"),
@@ -164,6 +179,7 @@ def test_a_callback_may_end_it_and_resume_goes_on(tmp_path, capsys):
         ("train.stop.minutes=soon", "train.stop.minutes must be a number"),
         ("train.stop={hours: 1}", "unknown key 'train.stop.hours'"),
         ("train={stop: {plateau: 2}, evaluate_every: 0}", "train.evaluate_every is 0"),
+        ("train={milestones: {return: 1}, evaluate_every: 0}", "train.evaluate_every is 0"),
     ],
 )
 def test_mistakes_are_one_sentence(capsys, given, said):

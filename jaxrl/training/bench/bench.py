@@ -30,7 +30,7 @@ from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, for_json, read_json_list, write_json
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import Interval, student_interval, welch_interval
-from jaxrl.text_tables import count, duration, table
+from jaxrl.text_tables import count, duration, mark, table
 from jaxrl.training.health import GPU
 from jaxrl_envs.shared.errors import UserError
 
@@ -194,7 +194,7 @@ def read(run: RunDirectory) -> Result:
         gained=(rates[-1][1] - rates[0][1]) / hours if hours else math.nan,
         win_rate=record["overall"].get(run.name, {}).get("mean_win_rate", math.nan),
         returned=float(np.mean([row["figures"]["return"]["mean"] for row in record["rows"]])),
-        milestones={f"{each['win_rate']:.0%} {each['opponent']}": each["cpu_seconds"] for each in reached},
+        milestones={mark(each): each["cpu_seconds"] for each in reached},
     )
 
 

@@ -23,8 +23,9 @@ from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cac
 from jaxrl.runs.folder import next_command
 from jaxrl.runs.logs import run_log
 from jaxrl.runs.logs.run_log import LOG
+from jaxrl.runs.metric_log import read_rows
 from jaxrl.runs.presence import Here, present
-from jaxrl.text_tables import flat
+from jaxrl.text_tables import flat, sparkline
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.loop import Training
 from jaxrl.training.plan import Plan, make_plan, with_origin
@@ -166,6 +167,8 @@ def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequ
                 print(_ended(training))
             elif training.train():
                 training.final_evaluation()
+                if distributed.is_rank0():
+                    print(_goodbye(run, "film" if plan.stages[-1][1].training.simultaneous else "play"))
             else:
                 then = next_command("resume", run.path)
                 if here is not None:
@@ -174,6 +177,16 @@ def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequ
                 print(f"stopped after {training.update} updates and saved; continue with: {then}")
                 return 128 + training.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0
+
+
+def _goodbye(run: RunDirectory, command: str) -> str:
+    """Returns the learning curve in a line, if there is one, and the command by which one meets the policy."""
+    rows = read_rows(run.metrics_file) if run.metrics_file.exists() else []
+    rates = [row["eval/mean_win_rate"] for row in rows if row.get("eval/mean_win_rate") is not None]
+    curve = (
+        f"win rate during training: {sparkline(rates)} {rates[0]:.1%} to {rates[-1]:.1%}\n" if len(rates) > 1 else ""
+    )
+    return f"{curve}{'watch' if command == 'film' else 'play'} it: {next_command(command, run.path)}"
 
 
 def _ended(training: Training) -> str:

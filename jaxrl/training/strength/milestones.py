@@ -7,12 +7,13 @@ evaluations, checkpoints and compilation do not count.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.training.config import MEAN
+from jaxrl.training.config import MEAN, RETURN
 
 
 class EvaluationPoint(NamedTuple):
@@ -68,12 +69,13 @@ def take(
     if record.win_rates:
         record.win_rates[MEAN] = now["win_rate"] = row["eval/mean_win_rate"]
     record.first = record.first or now
-    known = {(each["opponent"], each["win_rate"]) for each in record.milestones}
+    reached = record.win_rates | {RETURN: returned}
+    known = set(map(_name, record.milestones))
     new = [
-        {"opponent": name, "win_rate": rate, **when._asdict()}
-        for name, rates in wanted.items()
-        for rate in sorted(set(rates))
-        if (name, rate) not in known and record.win_rates.get(name, -1.0) >= rate
+        {"opponent": name, RETURN if name == RETURN else "win_rate": mark, **when._asdict()}
+        for name, marks in wanted.items()
+        for mark in sorted(set(marks))
+        if f"{name}/{mark:g}" not in known and reached.get(name, -math.inf) >= mark
     ]
     record.milestones = [*record.milestones, *new]
     return _gains(record.first, now) | _metrics(new), new
@@ -100,10 +102,15 @@ def _gains(first: Mapping[str, float], now: Mapping[str, float]) -> dict[str, fl
 def _metrics(new: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for each in new:
-        name = f"{each['opponent']}/{each['win_rate']:g}"
+        name = _name(each)
         found |= {
             f"milestone/{name}/steps": each["steps"],
             f"time/to/{name}": each["seconds"],
             f"time/cpu_to/{name}": each["cpu_seconds"],
         }
     return found
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    """Returns the name of a milestone in tags: hard/0.5, return/10."""
+    return f"{found['opponent']}/{found.get('win_rate', found.get(RETURN)):g}"
