@@ -1,7 +1,8 @@
 """Hooks of mkdocs: what the documentation site takes from elsewhere in the repository.
 
-README.md, CONTRIBUTING.md, SECURITY.md and CHANGELOG.md become pages; links to files outside docs/ lead to copies of
-them; the reference of keys and commands is generated from the schema and the parsers that the program itself uses.
+README.md, CONTRIBUTING.md, AGENTS.md, SECURITY.md and CHANGELOG.md become pages, llms.txt lies beside them; links to
+files outside docs/ lead to copies of them; the reference of keys and commands is generated from the schema and the
+parsers that the program itself uses.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
+    "AGENTS.md": "agents.md",
 }
 SOURCES = "files"  # where copies of other files lie
 LINK = re.compile(r"(\]\(|src=\")([^)#\"\s]+)")
@@ -44,6 +46,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for target in sorted(wanted):
         if not target.startswith("docs/") and target not in PAGES and (ROOT / target).is_file():
             files.append(File.generated(config, f"{SOURCES}/{target}.txt", abs_src_path=str(ROOT / target)))
+    pages = LINK.sub(
+        lambda found: found[1] + re.sub(r"\.md$", ".html", _on_site("index.md", found[2])),
+        (ROOT / "llms.txt").read_text(encoding="utf-8"),
+    )
+    files.append(File.generated(config, "llms.txt", content=pages))
     return files
 
 

@@ -31,10 +31,12 @@ def test_the_text_shows_the_file():
         r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "your_game.md").read_text(encoding="utf-8"), re.DOTALL
     )
     assert blocks[0].strip() == (ROOT / "examples" / "nim.py").read_text(encoding="utf-8").strip()
+    assert blocks[1] in (ROOT / "examples" / "tricks.py").read_text(encoding="utf-8")
 
 
-def test_the_example_keeps_the_contract():
-    report = conformance.check(registry.make("examples.nim:Nim"), games=4)
+@pytest.mark.parametrize("game", ["examples.nim:Nim", "examples.tricks:Tricks"])
+def test_the_examples_keep_the_contract(game):
+    report = conformance.check(registry.make(game), games=4)
     assert report.ok, str(report)
 
 

@@ -87,3 +87,11 @@ def test_the_image_opens_the_page():
 def test_badges_belong_to_workflows():
     names = re.findall(r"actions/workflows/([\w.]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert names and set(names) <= {path.name for path in WORKFLOWS}
+
+
+@pytest.mark.parametrize(("name", "most"), [("AGENTS.md", 70), ("llms.txt", 40)])
+def test_what_coding_assistants_read_is_short_and_links_to_what_exists(name, most):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    paths = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"`((?:jaxrl|envs|examples|tests|configs)/[\w./]*)`", text)
+    assert len(paths) > 5 and all((ROOT / path).exists() for path in paths), paths
+    assert len(text.splitlines()) <= most
