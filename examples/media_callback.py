@@ -1,7 +1,7 @@
 """Tables, histograms and films of a training beside its numbers, in TensorBoard or in Weights & Biases.
 
 jaxrl train --config skull_king_cpu callbacks=[examples.media_callback:TensorBoardMedia]
-jaxrl train --config skull_king_cpu callbacks=[examples.wandb_callback:WandbCallback,examples.media_callback:WandbMedia]
+jaxrl train --config skull_king_cpu run.logs=[wandb] callbacks=[examples.media_callback:WandbMedia]
 
 A table of the opponents after each evaluation, histograms of the parameters at each checkpoint, and at the end a game
 of the last evaluation as a film (it needs pip install 'jaxrl[video]').
@@ -111,7 +111,7 @@ class TensorBoardMedia(MediaCallback):
 
 
 class WandbMedia(MediaCallback):
-    """In the W&B run that `WandbCallback` has begun: name that callback before this one."""
+    """In the W&B run that `run.logs=[wandb]` has begun."""
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """As a table."""

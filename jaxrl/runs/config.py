@@ -40,11 +40,11 @@ class RunConfig(Section):
         "folder of compiled programs for fast later starts, e.g. on a local disk; empty: none",
         runs=user_code.path,
     )
-    logs: str = option(
-        "all",
-        "figures on disk: all, jsonl (metrics.jsonl, no TensorBoard), or none, which leaves curves, `jaxrl status` "
-        "and comparisons without figures",
-        choices=("none", "jsonl", "all"),
+    logs: tuple[str, ...] = option(
+        ("all",),
+        "loggers, e.g. [tensorboard, wandb]: all is tensorboard; metrics.jsonl is written besides, alone by jsonl, and "
+        "not by none, which leaves curves, `jaxrl status` and comparisons without figures",
+        choices=("none", "jsonl", "all", "tensorboard", "trackio", "wandb"),
     )
     log_level: str = option(
         "info",
@@ -78,7 +78,7 @@ class RunConfig(Section):
     def without_deployment(self) -> RunConfig:
         """Without folders, devices, logs and traces."""
         return dataclasses.replace(
-            self, directory="", devices=0, cache_dir="", logs="all", log_level="info", log_format="text", profile=0
+            self, directory="", devices=0, cache_dir="", logs=("all",), log_level="info", log_format="text", profile=0
         )
 
 

@@ -102,7 +102,7 @@ class MetricsLogger:
         *,
         resume: tuple[int, int] | None = None,
         pending: Collection[int] = (),
-        logs: str = "all",
+        logs: Collection[str] = ("all",),
     ):
         """Opens the files.
 
@@ -110,14 +110,14 @@ class MetricsLogger:
           directory: directory of the run.
           resume: the (update, environment steps) to continue from; None for a new run.
           pending: updates whose evaluations are still to be logged.
-          logs: all, jsonl or none (`run.logs`).
+          logs: `run.logs`.
         """
         path = Path(directory) / "metrics.jsonl"
         if resume is not None and path.exists():
             _truncate(path, resume[0], pending)
-        self._rows = None if logs == "none" else path.open("a", encoding="utf-8")
+        self._rows = None if "none" in logs else path.open("a", encoding="utf-8")
         self._events = None
-        if logs != "all":
+        if not {"all", "tensorboard"} & set(logs):
             return
         board = Path(directory) / "tensorboard"
         board.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ class MetricsLogger:
 
 
 def make_logger(
-    directory: Path, update: int, steps: int, pending: Collection[int] = (), logs: str = "all"
+    directory: Path, update: int, steps: int, pending: Collection[int] = (), logs: Collection[str] = ("all",)
 ) -> MetricsLogger | None:
     """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
     if not distributed.is_rank0():

@@ -32,6 +32,7 @@ from jaxrl.training.evaluations import Evaluations
 from jaxrl.training.exploit import league
 from jaxrl.training.exploit.best_response import Exploiter
 from jaxrl.training.health import diverged, due, first, game_fault, gpu_utilisation, learning_rates
+from jaxrl.training.loggers import LIBRARIES, LibraryLogger
 from jaxrl.training.plan import Plan
 from jaxrl.training.profiling import UpdateTrace
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program, saved_first
@@ -75,6 +76,7 @@ class Training:
         """
         self._counted = time.monotonic()  # up to here the time is in `Clock.clock`
         config, origin, callbacks = plan.config, plan.origin, Callbacks(plan.config.callbacks)
+        callbacks.add([LibraryLogger(name) for name in LIBRARIES if name in config.run.logs])
         self._whole, self.run, self.course = config, run, course or Course(plan.stages)
         self.update = snapshot.step if snapshot else origin.update if origin else 0
         reached(self.update)

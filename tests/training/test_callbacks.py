@@ -13,12 +13,13 @@ import pytest
 
 from examples.aim_callback import AimCallback
 from examples.media_callback import WandbMedia
-from examples.wandb_callback import WandbCallback
 from jaxrl import cli
 from jaxrl.config import trust
 from jaxrl.runs.directory import find_run
 from jaxrl.runs.folder import next_command
 from jaxrl.training.callbacks import Callback, Callbacks, RunFacts
+from jaxrl.training.loggers import LibraryLogger
+from jaxrl_envs.shared.errors import UserError
 from tests.runs.test_metrics import events
 
 CONFIG = """
@@ -143,11 +144,11 @@ def test_what_goes_wrong_at_the_end_is_only_told(caplog):
     assert "callback 'late' failed in on_end: " in caplog.text and "in on_end: KeyError: 'x'" in caplog.text
 
 
-# ---- the loggers of examples/ ---------------------------------------------------------------------------------------
+# ---- loggers --------------------------------------------------------------------------------------------------------
 
 
 class FakeRun(dict):
-    """What `wandb.init` and `aim.Run` give."""
+    """What `wandb.init`, `trackio.init` and `aim.Run` give."""
 
     def __init__(self, **settings):
         super().__init__()
@@ -160,27 +161,39 @@ class FakeRun(dict):
     def track(self, number, name, step):
         self.tracked.append((name, number, step))
 
-    def finish(self, exit_code):
-        self.closed.append(exit_code)
+    def finish(self):
+        self.closed.append(0)
 
     def close(self):
         self.closed.append(0)
 
 
-@pytest.mark.parametrize(
-    ("library", "entry", "key", "callback"),
-    [("wandb", "init", "id", WandbCallback), ("aim", "Run", "run_hash", AimCallback)],
-)
-def test_a_logger_of_another_library(library, entry, key, callback, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, library, types.SimpleNamespace(**{entry: FakeRun}))
+@pytest.mark.parametrize(("library", "key"), [("wandb", "id"), ("trackio", ""), ("aim", "run_hash")])
+def test_a_logger_of_another_library(library, key, tmp_path, monkeypatch):
+    begun: list[FakeRun] = []
+
+    def begin(**settings):
+        begun.append(FakeRun(**settings))
+        return begun[-1]
+
+    fake = types.SimpleNamespace(init=begin, Run=begin, finish=lambda: begun[-1].finish())
+    fake.log = lambda metrics, step: begun[-1].log(metrics, step)
+    monkeypatch.setitem(sys.modules, library, fake)
     facts = RunFacts("mine", tmp_path, {"run": {"seed": 1}}, 0, 0)
     for expected in (None, "fresh"):  # begun, and gone on with
-        logger = callback()
+        logger = AimCallback() if library == "aim" else LibraryLogger(library)
         logger.on_start(facts)
         logger.on_metrics(128, {"train/loss": 0.5, "time/fps": 7.0})
         logger.on_end(True)
-        assert logger.run.settings[key] == expected
-        assert logger.run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and logger.run.closed == [0]
+        run = begun[-1]
+        assert run.settings.get(key) == (expected if key else None) and run.settings.get("resume", "allow") == "allow"
+        assert run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and run.closed == [0]
+
+
+def test_a_logger_that_is_not_installed_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    with pytest.raises(UserError, match=r"pip install 'jaxrl\[trackio\]'"):
+        LibraryLogger("trackio")
 
 
 @pytest.mark.slow

@@ -177,7 +177,8 @@ def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
 
 def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NOWHERE) -> Any:
     """Converts `value` to the annotated type `kind`. Accepted conversions: int to float, a whole float (1e6) to int, a
-    list to a tuple, a number to a list of one or to the mapping that `of_number` of a dataclass returns for it.
+    list to a tuple, a number or one of the choices to a list of one, a number to the mapping that `of_number` of a
+    dataclass returns for it.
 
     Raises:
       UserError: `value` is of another type or outside of `limits`.
@@ -191,7 +192,8 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
         return build(kind, _spelt_out(kind, value), place)
     if origin in (typing.Union, types.UnionType):
         return _one_of(value, kind, limits, place)
-    if origin in _SEQUENCES and limits.items is None and _is_number(value):
+    single = _is_number(value) or (limits.choices is not None and isinstance(value, str))
+    if origin in _SEQUENCES and limits.items is None and single:
         value = [value]
     if origin in _SEQUENCES and isinstance(value, (list, tuple)):
         return _sequence(value, kind, limits, place)
