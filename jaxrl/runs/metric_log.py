@@ -117,7 +117,7 @@ class MetricsLogger:
             _truncate(path, resume[0], pending)
         self._rows = None if "none" in logs else path.open("a", encoding="utf-8")
         self._events = None
-        if not {"all", "tensorboard"} & set(logs):
+        if not any(name in logs for name in ("all", "tensorboard")):
             return
         board = Path(directory) / "tensorboard"
         board.mkdir(parents=True, exist_ok=True)

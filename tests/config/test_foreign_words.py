@@ -169,7 +169,8 @@ def test_no_word_is_a_key_of_its_own_section():
 @pytest.mark.parametrize("page", ["start/coming_from", "start/troubleshooting", "reference/glossary"])
 def test_pages_name_keys_that_exist(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    keys = {*all_paths(Config), *(f"env.options.{name}" for name in registry.options_of("car_soccer"))}
+    options = (name for game in ("car_soccer", "skull_king") for name in registry.options_of(game))
+    keys = {*all_paths(Config), *(f"{section}.options.{name}" for name in options for section in ("env", "evaluate"))}
     sections = "run|env|train|evaluate|league|network|ppo|dqn|exploit|sebulba"
     for name in re.findall(rf"`((?:{sections})\.[\w.]+)", text):
         assert name in keys, name
