@@ -3,7 +3,6 @@
 # ruff: noqa: E402
 from __future__ import annotations
 
-import asyncio
 import collections
 import contextlib
 import json
@@ -13,7 +12,6 @@ import random
 import resource
 import signal
 import socket as sockets
-import statistics
 import threading
 import time
 import urllib.request
@@ -24,7 +22,6 @@ import pytest
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
-from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jaxrl.serve import connection as connections
@@ -419,86 +416,3 @@ def test_kills_at_any_moment_lose_no_table(tmp_path):
                         watcher.until(lambda m: m.get("over", False), 5)
             timer.join()
     print(f"{tries} kills")
-
-
-# ---- tables by the hundred ------------------------------------------------------------------------------------------
-
-
-async def flood(client: Client, table: dict[str, str], key: str, end: float, told: collections.Counter[str]) -> None:
-    """A guest who sends as much as is read, plays now and then, and counts what it is told."""
-    cookie = f"{COOKIE}{table['id']}={table['guest']}"
-    more = {"origin": f"http://{client.host}", "additional_headers": {"Cookie": cookie}, "open_timeout": 60}
-    view, asked = {}, [{"do": "hint", "by": "search"}, {"do": "hint"}, {"do": "x"}, {"do": "undo"}]
-
-    async def listen(socket) -> None:
-        async for text in socket:
-            message = json.loads(text)
-            told[message["text"] if message["kind"] == "error" else message["kind"]] += 1
-            view.update(message if message["kind"] == "view" else {})
-
-    try:
-        async with connect(f"ws://{client.host}/api/tables/{table['id']}/socket", **more) as socket:
-            told["seated"] += 1
-            await socket.send(json.dumps({"key": key}))
-            listening = asyncio.create_task(listen(socket))
-            while time.monotonic() < end:
-                play = {"do": "play", "action": (view.get("legal") or [[0]])[0][0], "at": view.get("time", 0)}
-                await socket.send(json.dumps(random.choice([*asked, play])))
-                await asyncio.sleep(1 / connections.RATE)
-            listening.cancel()
-    except InvalidStatus:
-        told["refused"] += 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tables, seconds", [(130, 20), (300, 120)])
-def test_among_tables_by_the_hundred_full_of_guests_the_owner_is_served(tmp_path, tables, seconds):
-    """Before guests had threads of their own, a move of the owner took 7 seconds among 100 tables, now 0.3."""
-    told, waits = collections.Counter(), collections.defaultdict(list)
-    wanted = {"game": HIGH_CARD, "seats": ["person"] * 3, "pace": 0}
-    options = ["--game", HIGH_CARD, "--allow", "tests", "--tables", str(tables), "--token", "secret"]
-    with serve_process(tmp_path, *options) as (_, address):
-        client = client_of(address)
-        mine = json.loads(
-            client.request("/api/tables", wanted | {"seats": ["person", *["bot:lowest"] * 2]}, **OWNER)[1]
-        )
-        theirs = [json.loads(client.request("/api/tables", wanted, **OWNER)[1]) for _ in range(tables - 1)]
-        status, text = client.request("/api/tables", wanted, **OWNER)
-        assert status == 400 and "no room for another table" in json.loads(text)["error"]
-
-        async def crowd(end: float) -> None:
-            seats = [(table, table["keys"][seat]) for seat in range(3) for table in theirs]
-            await asyncio.gather(*(flood(client, *each, end, told) for each in seats))
-
-        with client.socket(mine["id"], additional_headers=OWNER) as socket:
-            owner = Person(socket)
-            owner.send(key=mine["keys"][0])
-            view = owner.turn()
-
-            def timed(name: str, wanted, **message) -> None:
-                began = time.monotonic()
-                owner.send(**message)
-                owner.until(wanted)
-                waits[name].append(time.monotonic() - began)
-
-            def move(name: str) -> None:
-                play = {"do": "play", "action": view["legal"][0][0], "at": view["time"]}
-                timed(name, lambda m: m.get("time", 0) > view["time"] and bool(m["legal"]), **play)
-                timed(name, lambda m: m.get("time") == view["time"] and bool(m["legal"]), do="undo")
-
-            timed("compiling", lambda m: m["kind"] == "hint", do="hint", by="search")
-            for _ in range(10):
-                move("quiet")
-            end = time.monotonic() + seconds
-            guests = threading.Thread(target=asyncio.run, args=(crowd(end),))
-            guests.start()
-            while time.monotonic() < end:
-                move("moves")
-                timed("hints", lambda m: m["kind"] == "hint", do="hint", by="search")
-                waits["pages"].append(answers(client.port, 30))
-            guests.join()
-    found = {name: (statistics.median(each), max(each), len(each)) for name, each in waits.items()}
-    print({name: "median {:.2f} s, most {:.2f} s of {}".format(*each) for name, each in found.items()}, told)
-    assert found["moves"][0] < 3.0 and found["hints"][0] < 6.0
-    assert told["refused"] > 0 and told["it is not your turn."] > 0
-    assert "Traceback" not in (tmp_path / "server.log").read_text()
