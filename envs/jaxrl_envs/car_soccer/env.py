@@ -287,6 +287,12 @@ class CarSoccer(Env):
             "rlgym": lambda: self._in_rocketsim(rlgym_meshes()),
         }
 
+    def rlbot(self, name: str, update: int) -> dict[str, str]:
+        """Returns the files of a bot of RLBot that plays a policy of this game, see `files_of_a_bot`."""
+        from jaxrl_envs.car_soccer.simulators.rlbot import files_of_a_bot
+
+        return files_of_a_bot(self, name, update)
+
     # ---- for people -------------------------------------------------------------------------------------------------
 
     def action_name(self, action: int) -> str:
