@@ -21,6 +21,7 @@ from typing import Any
 from jaxrl.config import curriculum, foreign_words, presets, trust
 from jaxrl.config.curriculum import Stage
 from jaxrl.config.schema import Config, EnvConfig, config_for
+from jaxrl.runs.config import WEIGHTS
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, printable
@@ -34,10 +35,12 @@ __all__ = [
     "Stage",
     "changed",
     "config_for",
+    "contenders",
     "for_training",
     "from_dict",
     "load",
     "named",
+    "program_of",
     "save",
     "stages",
     "tell_shadowed",
@@ -128,7 +131,8 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration", overrides: 
     """
     config = _sized(tree, label, overrides)
     config.check()
-    stages(config)
+    for stage in stages(config):
+        contenders(stage.config)
     return config
 
 
@@ -187,6 +191,51 @@ def _merged(value: Any, change: Any) -> Any:
 def stages(config: Config) -> tuple[Stage, ...]:
     """Returns the stages of a training, see `jaxrl.config.curriculum`: one without end where there is no curriculum."""
     return curriculum.resolve(config, changed)
+
+
+def contenders(config: Config) -> list[Config]:
+    """Returns the settings of the trainings side by side in a program, see `run.vary`: each as of a run of its own.
+
+    Raises:
+      UserError: a value is wrong, or one of them needs another program.
+    """
+    found: list[Config] = []
+    if not config.run.vary:
+        return [config]
+    for number in range(config.run.contenders):
+        changes: dict[str, Any] = {}
+        for key, values in config.run.vary.items():
+            changes = presets.changed(changes, key.split("."), values[number])
+        each = changed(dataclasses.replace(config, run=dataclasses.replace(config.run, vary={})), changes)
+        found.append(each)
+        weights = [key.split(".")[2] for key in config.run.vary if key.startswith(WEIGHTS)]
+        if program_of(each, weights) != program_of(found[0], weights):
+            raise UserError(
+                f"run.vary: {', '.join(config.run.vary)} make different programs: weights of rewards and numbers of "
+                "the algorithm that are not 0 can differ side by side; `jaxrl bench --vary` trains others in turns."
+            )
+    return found
+
+
+def program_of(config: Config, weights: Collection[str] = ()) -> Config:
+    """Returns what is compiled of a configuration, to be compared: without the run's name, and of the numbers that are
+    traced only whether they are on; of these options of the game (`Env.weight_options`) only the names."""
+
+    def untraced(section: Any) -> Any:
+        parts: dict[str, Any] = {}
+        for name, value in vars(section).items():
+            if isinstance(value, Schedule):
+                parts[name] = value.on
+            elif isinstance(value, float):
+                parts[name] = value > 0.0
+            elif dataclasses.is_dataclass(value):
+                parts[name] = untraced(value)
+        return dataclasses.replace(section, **parts)
+
+    own: dict[str, Any] = {name: untraced(section) for name, section in config.sections() if section.traced}
+    options = {key: sorted(value) if key in weights else value for key, value in config.env.options.items()}
+    env, run = dataclasses.replace(config.env, options=options), dataclasses.replace(config.run, name="")
+    return dataclasses.replace(config, run=run, env=env, **own)
 
 
 def named(config: Config, name: str) -> Config:

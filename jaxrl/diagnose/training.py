@@ -48,7 +48,7 @@ def comparable(config: Config, *, profile: bool = False) -> Config:
     return dataclasses.replace(
         config,
         ppo=dataclasses.replace(config.ppo, target_kl=0.0),
-        run=dataclasses.replace(config.run, seeds=1),
+        run=dataclasses.replace(config.run, seeds=1, vary={}),
         sebulba=dataclasses.replace(config.sebulba, profile=profile),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
@@ -13,7 +13,9 @@ from jaxrl_envs.shared.section import Section, divides
 
 if TYPE_CHECKING:
     from jaxrl.config.schema import Config
+    from jaxrl_envs.contract.env import Env
 
+WEIGHTS = "env.options."  # keys of `run.vary` that are weights of rewards begin so
 SHUFFLE_GROUPS = 8  # of games, each shuffled by itself: a shuffle that need not cross devices, nor all of the memory
 
 
@@ -32,6 +34,11 @@ class RunConfig(Section):
     directory: str = option("runs", "folder that holds the run directories")
     seed: int = option(0, "seed of all randomness in training", minimum=0, maximum=2**32 - 1)
     seeds: int = option(1, "independent trainings (seed, seed + 1, ...), vmapped in one program", minimum=1)
+    vary: dict[str, Any] = option(
+        {},
+        "numbers of the algorithm, and weights of rewards, in which the trainings of run.seeds differ: of 4 seeds with "
+        "{ppo.learning_rate: [1e-3, 2e-3]} two have 1e-3, with seed and seed + 1, and two 2e-3, with the same seeds",
+    )
     devices: int = option(0, "devices to shard the games over; 0: all local ones that divide the batch", minimum=0)
     deterministic: bool = option(False, "bit-identical repeats on a GPU, to find a fault (slower); on a CPU always so")
     one_kernel: bool = option(False, "on a GPU, a step of all games is one kernel of ours; false: as XLA compiles it")
@@ -66,14 +73,39 @@ class RunConfig(Section):
         """The run's own folder."""
         return Path(self.directory).expanduser() / self.name
 
+    @property
+    def contenders(self) -> int:
+        """Number of settings among the seeds: values in each list of `vary`."""
+        return len(next(iter(self.vary.values()))) if self.vary else 1
+
     def check(self, config: Config) -> None:
-        """Rejects devices that do not divide the games, and seeds beyond 32 bits."""
+        """Rejects devices that do not divide the games, seeds beyond 32 bits, and lists that the seeds do not fit."""
+        lists = [len(values) if isinstance(values, list) else 0 for values in self.vary.values()]
+        if lists and (min(lists) < 2 or max(lists) > min(lists) or self.seeds % lists[0]):
+            raise UserError(
+                "run.vary must give each key a list of values, at least two, all lists of one length that divides "
+                f"run.seeds ({self.seeds}); got {', '.join(map(str, lists))} values."
+            )
         if self.devices:
             slots = max(1, config.league.snapshots)
             name = "run.devices * league.snapshots" if slots > 1 else "run.devices"
             divides(config.train.num_envs, self.devices * slots, "train.num_envs", name)
         if self.seed + self.seeds > 2**32:
             raise UserError("run.seed + run.seeds must be at most 4294967296; choose a smaller run.seed.")
+
+    def check_game(self, config: Config, env: Env) -> None:
+        """Rejects weights of rewards in `vary` that the game does not replace, or of which it has none."""
+        for key, values in self.vary.items():
+            if not key.startswith(WEIGHTS):
+                continue
+            option, _, name = key.removeprefix(WEIGHTS).partition(".")
+            given, numbers = config.env.options.get(option), all(isinstance(each, (int, float)) for each in values)
+            if option not in env.weight_options or not isinstance(given, dict) or name not in given or not numbers:
+                known = ", ".join(f"{WEIGHTS}{option}.NAME" for option in env.weight_options) or "none"
+                raise UserError(
+                    f"run.vary: {key} must be a weight that the configuration gives, with numbers as values; {env.id} "
+                    f"replaces {known}."
+                )
 
     def without_deployment(self) -> RunConfig:
         """Without folders, devices, logs and traces."""

@@ -17,8 +17,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxrl.algorithms.base import Algorithm
-from jaxrl.config import Config
+from jaxrl.algorithms.registry import make_algorithm
+from jaxrl.config import Config, contenders, presets
 from jaxrl.runs import distributed
+from jaxrl.runs.config import WEIGHTS
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.state import TrainState
@@ -136,12 +138,27 @@ class Program(abc.ABC):
         """Shardings of the state's device arrays, as a tree like `abstract_state`; None for arrays of the host."""
         return jax.tree.map(lambda leaf: leaf.sharding, self.abstract_state)
 
+    def weights(self, number: int) -> Any:
+        """Returns the weights of rewards of a contender of `run.vary`, by option and name; None without any."""
+        given = {key: values[number] for key, values in self.config.run.vary.items() if key.startswith(WEIGHTS)}
+        tree: dict[str, Any] = {}
+        for key, value in given.items():
+            tree = presets.changed(tree, key.removeprefix(WEIGHTS).split("."), value)
+        return tree or None
+
     def with_hyper(self, state: TrainState) -> TrainState:
-        """Returns the state with the hyper-parameters of the configuration: it may have been changed on purpose."""
-        template = state.learner.hyper
-        hyper = jax.tree.map(
-            lambda value, leaf: distributed.place(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
-            self.algorithm.hyper(),
-            template,
-        )
-        return dataclasses.replace(state, learner=state.learner.replace(hyper=hyper))
+        """Returns the state with the numbers of the configuration, which may have been changed on purpose:
+        hyper-parameters, and weights of rewards."""
+        each = [self.algorithm.hyper()]
+        if self.config.run.vary:
+            each = [make_algorithm(config, self.setup.env).hyper() for config in contenders(self.config)]
+
+        def place(leaf: jax.Array, *values: Any) -> jax.Array:
+            value = np.asarray(values[0], leaf.dtype)
+            if len(values) > 1:
+                value = np.repeat(np.array(values, leaf.dtype), leaf.shape[0] // len(values), axis=0)
+            return distributed.place(np.broadcast_to(value, leaf.shape), leaf.sharding)
+
+        learner = state.learner.replace(hyper=jax.tree.map(place, state.learner.hyper, *each))
+        weights = jax.tree.map(place, state.weights, *map(self.weights, range(len(each))))
+        return dataclasses.replace(state, learner=learner, weights=weights)

@@ -87,6 +87,7 @@ class TrainState:
     env_steps: Counter
     games: Counter  # finished ones
     pool: PoolState | None = None  # opponents and ratings, with `league.opponents`
+    weights: Any = None  # f32[] by option and name, those of `run.vary`: see `Env.weighted`
     acting: tuple[Acting, ...] = ()  # with which the rollouts in flight are played, in the next `sebulba.lag` updates
 
 

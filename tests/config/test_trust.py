@@ -195,7 +195,7 @@ def test_the_users_own_place_stands_for_that_of_a_file(argv, capsys):
 
 
 def test_runs_are_compared_without_what_they_name():
-    from jaxrl.diagnose.compare import titles
+    from jaxrl.experiments.compare import titles
 
     Path("figures.py").write_text(MARK)
     assert titles("mark:call", allow=()) == {} and not Path("imported").exists()

@@ -133,7 +133,19 @@ def test_no_module_imports_the_network():
 
 
 ORDER = (  # imports run from left to right only
-    *("serve", "diagnose", "training", "matches", "league", "policies", "search", "algorithms", "players", "networks"),
+    *(
+        "serve",
+        "experiments",
+        "diagnose",
+        "training",
+        "matches",
+        "league",
+        "policies",
+        "search",
+        "algorithms",
+        "players",
+        "networks",
+    ),
     *("runs", "games", "xla", "zoo", "config", "statistics", "text_tables", "version"),
 )
 

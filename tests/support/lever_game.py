@@ -19,7 +19,7 @@ class Levers(Env):
     """One seat pulls one of four levers; the observation shows the right one."""
 
     id, version = "levers", "1"
-    perfect_information = True
+    perfect_information, weight_options = True, ("rewards",)
 
     def __init__(self, *, rewards: dict[str, float]):
         """A game with these rules.
@@ -31,6 +31,9 @@ class Levers(Env):
             raise UserError(f"levers: there is no reward {strange.pop()!r}.")
         self.num_players, self.num_actions = 1, 4
         self.rewards = rewards
+
+    def weighted(self, weights):
+        return Levers(rewards=self.rewards | weights["rewards"])
 
     def _init(self, key: Key) -> LeverState:
         fields = public_fields(num_players=1, num_actions=4)

@@ -94,6 +94,7 @@ class CarSoccer(Env):
         *("meshes", "setters", "difficulty", "replays", "reward_mode", "rewards", "annealed_by", "reward_clip"),
         *("team_spirit", "zero_sum", "factors", "terminations", "truncations", "match_seconds"),
     )
+    weight_options = ("rewards",)
     SETTERS: ClassVar[Mapping[str, setters.Setter]] = setters.SETTERS
     OBSERVATIONS: ClassVar[Mapping[str, observe.View]] = observe.OBSERVATIONS
     EXTRAS: ClassVar[Mapping[str, observe.View]] = observe.EXTRAS
@@ -196,6 +197,11 @@ class CarSoccer(Env):
             return self
         now = copy.copy(self)
         now.reward = dataclasses.replace(self.reward, annealed=jnp.clip(progress / self.annealed_by, 0.0, 1.0))
+        return now
+
+    def weighted(self, weights: Mapping[str, Mapping[str, Any]]) -> CarSoccer:
+        now = copy.copy(self)
+        now.reward = dataclasses.replace(self.reward, weights={**self.reward.weights, **weights["rewards"]})
         return now
 
     # ---- the contract -----------------------------------------------------------------------------------------------

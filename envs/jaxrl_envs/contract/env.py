@@ -146,6 +146,7 @@ class Env(abc.ABC):
       illegal_action_penalty: cost of an illegal action to its seat; the other seats share it as a reward.
       free_options: names of options that change neither observations nor actions. A policy trained with one value of
         such an option can play, be evaluated and be trained further with another (decks, rosters).
+      weight_options: names of options that map names to weights of rewards, which `weighted` replaces.
       delegated: actions A .. A + delegated - 1, never in a mask: with one of them a bot leaves its seat to the engine.
       vocabulary: the number of kinds of things in `candidates`, 0 included; 0 for games without candidates.
       how_to_play: the rules on a page, for people; blank lines divide its paragraphs.
@@ -166,6 +167,7 @@ class Env(abc.ABC):
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
     free_options: tuple[str, ...] = ()
+    weight_options: tuple[str, ...] = ()
     delegated: int = 0
     vocabulary: int = 0
     how_to_play: str = ""
@@ -288,6 +290,11 @@ class Env(abc.ABC):
 
     def annealed(self, progress: jax.Array) -> Env:
         """Returns the game at a share of its training (f32[] 0..1); only its rewards may change."""
+        return self
+
+    def weighted(self, weights: Mapping[str, Mapping[str, Any]]) -> Env:
+        """Returns the game with other weights of its rewards (f32[]), by option of `weight_options` and by name, for
+        trainings with different ones in one program; only its rewards may change."""
         return self
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:

@@ -19,12 +19,15 @@ class Section:
     Attributes:
       fixed: keys that a trained policy depends on, so that no command can change them; ("",): all of them.
       per_stage: whether a stage of a curriculum may change the section.
+      traced: whether its numbers and schedules enter the compiled program as arrays, so that trainings that differ in
+        them alone can run side by side (`run.vary`); whether a number is 0, often "off", is not traced.
       of_game: whether it names bots or options of one game, and so is left out of a base for another game.
       largest_rollout: environment steps of a rollout that a long run of an algorithm takes by default at most.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ()
     per_stage: ClassVar[bool] = False
+    traced: ClassVar[bool] = False
     of_game: ClassVar[bool] = False
     largest_rollout: ClassVar[int] = 32768
 

@@ -19,6 +19,7 @@ class DQNConfig(Section):
     """Deep Q-learning: double, dueling, n-step, with prioritised replay (Rainbow, https://arxiv.org/abs/1710.02298)."""
 
     per_stage: ClassVar[bool] = True
+    traced: ClassVar[bool] = True
     largest_rollout: ClassVar[int] = 512  # a longer one would be learnt from no more often
 
     updates: int = option(4, "optimizer steps per rollout", minimum=1)

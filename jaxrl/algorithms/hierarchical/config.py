@@ -30,6 +30,7 @@ class HierarchicalConfig(Section):
     """A manager sets goals (bids), a worker makes all other decisions; other settings are those of `ppo`."""
 
     per_stage: ClassVar[bool] = True
+    traced: ClassVar[bool] = True
 
     manager: RoleConfig = option(
         RoleConfig(epochs=25, learning_rate=Schedule("linear", 3e-4, 2e-5)), "settings of the manager"

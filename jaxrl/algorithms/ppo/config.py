@@ -28,6 +28,7 @@ class PPOConfig(Section):
 
     fixed: ClassVar[tuple[str, ...]] = ("belief",)
     per_stage: ClassVar[bool] = True
+    traced: ClassVar[bool] = True
 
     epochs: int = option(4, "passes over the rollout per update", minimum=1)
     minibatches: int = option(

@@ -36,9 +36,11 @@ class RolloutSetup:
         jax.vmap
     )  # how a function of one lane runs for all of them
 
-    def at(self, progress: jax.Array) -> RolloutSetup:
-        """Returns the setup with the game at a training progress, f32[] (`Env.annealed`)."""
-        env = self.env.annealed(progress)
+    def at(self, progress: jax.Array | None, weights: Any) -> RolloutSetup:
+        """Returns the setup with the game at a training progress, f32[] (`Env.annealed`), and with weights of its
+        rewards (`Env.weighted`); either may be None."""
+        env = self.env if weights is None else self.env.weighted(weights)
+        env = env if progress is None else env.annealed(progress)
         auto = auto_reset(env, settles=self.algorithm.hindsight)
         return self if env is self.env else dataclasses.replace(self, env=env, auto=auto)
 

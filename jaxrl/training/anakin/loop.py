@@ -2,7 +2,8 @@
 compiled program.
 
 One call runs K updates by `lax.scan`, donating the whole training state. Lanes are sharded over a mesh axis; the
-learner is replicated. Several seeds are vmapped: each leaf of the state then has a leading axis [S].
+learner is replicated. Several seeds, also of several settings (`run.vary`), are vmapped: each leaf of the state then
+has a leading axis [S].
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ class Anakin(Program):
         """
         self.config, self.setup, self.mesh = config, setup, mesh
         self._several = config.run.seeds > 1
+        # A CPU gains nothing by vmap: in turns each training is bit by bit as alone, and takes no more working memory.
+        on_cpu = mesh.devices.flat[0].platform == "cpu"
+        self._mapped = bool(config.run.vary) and on_cpu and not config.league.cross_play
         places = self._shardings
         self._init = jax.jit(self._each(self._init_one), out_shardings=places.replace(lanes=None))
         self._init_lanes = jax.jit(self._each(self._lanes_of), out_shardings=places.lanes)
@@ -62,13 +66,16 @@ class Anakin(Program):
     # ---- the protocol -------------------------------------------------------------------------------------------
 
     def init(self, seed: int) -> TrainState:
-        """Returns the state before the first update; with several seeds those of seed, seed + 1, ..."""
-        seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
+        """Returns the state before the first update; with several seeds those of seed, seed + 1, ..., for each of the
+        settings of `run.vary`."""
+        run = self.config.run
+        seeds = np.uint32(seed) + np.arange(run.seeds, dtype=np.uint32) % np.uint32(run.seeds // run.contenders)
         given = seeds if self._several else seeds[0]
         state = self._init(given)
+        state = self.with_hyper(state) if run.vary else state
         if self._compiled_lanes is None:  # the whole step of the game for a few steps of it: compiled fast, not well
-            self._compiled_lanes = xla.compile_quickly(self._init_lanes.lower(given, state.pool))
-        return state.replace(lanes=self._compiled_lanes(given, state.pool))
+            self._compiled_lanes = xla.compile_quickly(self._init_lanes.lower(given, state.pool, state.weights))
+        return state.replace(lanes=self._compiled_lanes(given, state.pool, state.weights))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
         """`train.updates_per_call` updates; the state is donated."""
@@ -114,6 +121,11 @@ class Anakin(Program):
 
     def _each(self, function: Any) -> Any:
         """Returns a function of one seed, or vmapped over several."""
+        if (
+            self._mapped
+        ):  # the barriers keep XLA from fusing a training with the loop around it, and so rounding otherwise
+            barrier = jax.lax.optimization_barrier
+            return lambda *of_all: jax.lax.map(lambda of_one: barrier(function(*barrier(of_one))), of_all)
         return jax.vmap(function, axis_name=SEEDS) if self._several else function
 
     @functools.cached_property
@@ -131,20 +143,21 @@ class Anakin(Program):
     def _traced(self, seed: jax.Array) -> TrainState:
         """Returns the state that `init` returns, from the same traces."""
         state = self._init(seed)
-        return state.replace(lanes=self._init_lanes(seed, state.pool))
+        return state.replace(lanes=self._init_lanes(seed, state.pool, state.weights))
 
     def _init_one(self, seed: jax.Array) -> TrainState:
         """Returns the state of one seed (u32[]) without its lanes."""
         param_key, _, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
         pool = self.setup.first_pool(learner.params)
-        zero = Counter.zero
-        return TrainState(learner, lanes=None, key=key, update=jnp.int32(0), env_steps=zero(), games=zero(), pool=pool)
+        zero, weights = Counter.zero, jax.tree.map(jnp.float32, self.weights(0))
+        state = TrainState(learner, lanes=None, key=key, update=jnp.int32(0), env_steps=zero(), games=zero(), pool=pool)
+        return state.replace(weights=weights)
 
-    def _lanes_of(self, seed: jax.Array, pool: Any) -> Lanes:
+    def _lanes_of(self, seed: jax.Array, pool: Any, weights: Any) -> Lanes:
         """Returns the first lanes of one seed."""
         train, key = self.config.train, prng.from_key(first_keys(seed)[1])
-        return first_lanes(self.setup, key, pool, train.num_envs, train.stagger)
+        return first_lanes(self.setup.at(None, weights), key, pool, train.num_envs, train.stagger)
 
     def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """K updates of all seeds on one device's shard of the lanes."""
@@ -177,7 +190,7 @@ class Anakin(Program):
         play_key, learn_key = update_keys(state.key, state.update)
         policy = self.algorithm.policy(state.learner, state.update)
         ids, seats = local_numbers(self.config.train.num_envs), self.setup.seats
-        setup = self.setup.at(self.algorithm.progress(state.learner, state.update))
+        setup = self.setup.at(self.algorithm.progress(state.learner, state.update), state.weights)
         lanes, rollout, played = collect(
             setup, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps, form_of(setup)
         )

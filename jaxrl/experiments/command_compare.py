@@ -30,7 +30,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl compare`."""
-    from jaxrl.diagnose.compare import compare
+    from jaxrl.experiments.compare import compare
 
     limits = {"min_gain": args.min_gain, "max_drop": args.max_drop}
     return 0 if compare(args.before, args.after, **limits, json_file=args.out, allow=args.allow) else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.statistics import student_interval
-from jaxrl.training.ablate import ablation
+from jaxrl.experiments import ablate as ablation
+from jaxrl.experiments import contenders
 
 GAME = {
     "env": {"id": "tests.support.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},
@@ -46,10 +45,10 @@ def ablated(*more: str) -> int:
 @pytest.mark.thorough
 def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "runs" / "levers-ablation"
-    train = ablation.run_training
-    monkeypatch.setattr(ablation, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
+    train = contenders.run_training
+    monkeypatch.setattr(contenders, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
     assert ablated(*OVER) == 130
-    monkeypatch.setattr(ablation, "run_training", train)
+    monkeypatch.setattr(contenders, "run_training", train)
     assert ablated(*OVER) == 0
     said = capsys.readouterr().out
     assert {path.parent.name for path in folder.glob("*/config.yaml")} == {"whole", "without-always", "without-right"}
@@ -64,7 +63,7 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     # a second time nothing is trained, and what is missing goes on; other settings are refused
     asked: list[tuple[str, bool]] = []
     monkeypatch.setattr(
-        ablation, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
+        contenders, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
     )
     assert ablated(*OVER, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
@@ -81,7 +80,7 @@ def test_trainings_that_a_stop_rule_ends(monkeypatch, tmp_path):
     assert ablated(*words) == 0
     table = tmp_path / "runs" / "levers-ablation" / "ablation.json"
     table.unlink()
-    monkeypatch.setattr(ablation, "run_training", None)
+    monkeypatch.setattr(contenders, "run_training", None)
     assert ablated(*words) == 0
     assert len(json.loads(table.read_text())["parts"][0]["scores"]) == 2
 
@@ -109,12 +108,6 @@ def test_mistakes_are_one_sentence(capsys, given, said, tmp_path):
     assert ablated(*given) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1 and not (tmp_path / "runs").exists()
-
-
-def test_students_interval():
-    """By hand: the quantile 0.975 of Student's t is 4.303 for two degrees of freedom."""
-    found = student_interval(np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(found, [2, 2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)], rtol=1e-4)
 
 
 def test_a_weight_may_be_several_numbers():

@@ -5,8 +5,8 @@ as `env.options.rewards`: that weight is 0 in it. All of them have the same seed
 are evaluated in the game of the whole, so that their scores are of one kind. What a part is worth is the mean over
 seeds of the score of the whole less that without the part, of the same seed, with Student's 95 % interval.
 
-    RUNS/NAME-ablation/whole, without-touch, ...   runs like any other: nothing in them is trained twice
-    RUNS/NAME-ablation/ablation.json, table.md     what came of it
+    RUNS/NAME-ablation/whole, without-touch, ...      runs like any other: nothing in them is trained twice
+    RUNS/NAME-ablation/ablation.json, table.md, ...   the report
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets
+from jaxrl.experiments import contenders, report
+from jaxrl.experiments.results import Trained, curves_of, final
 from jaxrl.games import make_stages
-from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
-from jaxrl.runs.presence import FINISHED, read_presence
+from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.statistics import Interval, student_interval
-from jaxrl.text_tables import table
-from jaxrl.training.callbacks import Callback
-from jaxrl.training.launching.start import begun_config, run_training
-from jaxrl.training.plan import make_plan
 from jaxrl_envs.shared.errors import UserError, nearest
 
 WHOLE, WITHOUT = "whole", "without-"  # names of runs
@@ -36,17 +33,8 @@ OPTIONS = "env.options."
 FEWEST_SEEDS = 3  # if the number is not given
 
 
-class Worth(NamedTuple):
-    """Worth of one part."""
-
-    name: str
-    weight: Any
-    scores: np.ndarray  # f64[S], of the trainings without it
-    worth: Interval  # the whole less them
-
-
 def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | None = None) -> int:
-    """Trains what is not trained yet, then prints and writes the table; returns the exit code.
+    """Trains what is not trained yet, then writes the report; returns the exit code.
 
     Args:
       config: configuration of the training of the whole.
@@ -72,17 +60,32 @@ def ablate(config: Config, over: str, *, only: Sequence[str] = (), seeds: int | 
         make_stages(each)
     for number, each in enumerate(wanted, start=1):
         print(f"{number} of {len(wanted)}: {each.run.name}", flush=True)
-        if code := trained(each):
+        if code := contenders.train(each):
             return code
-    whole, *scores = [scores_of(each) for each in wanted]
+    runs = [RunDirectory(each.run.path) for each in wanted]
+    trained = [[Trained(run, number, seeds) for number in range(seeds)] for run in runs]
+    whole, *scores = [np.array([final(each, config.evaluate.best_by) for each in of]) for of in trained]
     found = [
-        Worth(name, weight, score, student_interval(whole - score))
+        {"name": name, "weight": weight, "scores": score.tolist(), "worth": student_interval(whole - score)._asdict()}
         for (name, weight), score in zip(parts.items(), scores, strict=True)
     ]
-    text = report(config, whole, found)
-    print(f"\n{text}")
-    write(folder.expanduser(), over, config, whole, found, text)
+    record = {"over": over, "score": config.evaluate.best_by, "whole": whole.tolist(), "parts": found}
+    curves = {run.name: [curves_of(each) for each in of] for run, of in zip(runs, trained, strict=True)}
+    report.write(folder.expanduser(), "ablation", text_of(config, whole, found), record, curves)
     return 0
+
+
+def text_of(config: Config, whole: np.ndarray, found: Sequence[dict[str, Any]]) -> str:
+    """Returns the table, what is worth most first."""
+    parts = sorted(found, key=lambda part: -part["worth"]["value"])
+    worth = [report.interval(Interval(**part["worth"]), "{:+.3f}".format) for part in parts]
+    scores = [f"{np.mean(each):.3f}" for each in (whole, *(part["scores"] for part in parts))]
+    columns = {"left out": ["(nothing)", *(part["name"] for part in parts)], "score": scores, "worth": ["", *worth]}
+    steps = f"{config.train.total_steps:,} steps each"
+    return (
+        f"{config.run.name}: {config.evaluate.best_by}, {len(whole)} seeds, {steps}\n\n{report.columns(columns)}\n\n"
+        "worth: the score of the whole less that without the part; one interval of twenty misses 0 by chance."
+    )
 
 
 # ---- what is trained ------------------------------------------------------------------------------------------------
@@ -156,74 +159,3 @@ def without(config: Config, path: str, part: str | None, folder: Path, seeds: in
         if part is not None and _counts(weights_of(configs.to_dict(stage.config), path)[part]):
             raise UserError(f"--over {path}: {stage} has a weight of its own for {part!r}; leave it out of the stage.")
     return own
-
-
-# ---- training -------------------------------------------------------------------------------------------------------
-
-
-def trained(config: Config, callbacks: Sequence[Callback] = ()) -> int:
-    """Trains a run, or what is left of it, and tells `callbacks`; returns the exit code.
-
-    Raises:
-      UserError: it was begun with other settings.
-    """
-    run = RunDirectory(config.run.path)
-    if not run.checkpoints().saved():
-        plan = make_plan(config)
-        with begun_run(config) as run:
-            return run_training(plan, run, resume=False, callbacks=callbacks)
-    begun, who = begun_config(run, config, "give these trainings a --name of their own."), read_presence(run.path)
-    if who is not None and who.how == FINISHED and _final(run):  # perhaps before its last update, by `train.stop`
-        return 0
-    return run_training(make_plan(begun), run, resume=True, callbacks=callbacks)
-
-
-def _final(run: RunDirectory) -> list[dict[str, Any]]:
-    """Returns the evaluations of the newest checkpoint: the training's own first, then those of `jaxrl evaluate`."""
-    newest = max(run.checkpoints().steps())
-    return [each for each in read_json_list(run.evaluation_file) if each.get("update") == newest]
-
-
-def scores_of(config: Config) -> np.ndarray:
-    """Reads what `evaluate.best_by` makes of the final evaluation of every seed of a finished training, f64[S]."""
-    run, by = RunDirectory(config.run.path), config.evaluate.best_by
-    record, names = _final(run)[0], seed_names(run.name, config.run.seeds)
-    if by != "return":
-        return np.array([record["overall"][name][by] for name in names])
-    own = [[row for row in record["rows"] if row["candidate"] == name] for name in names]
-    return np.array([np.mean([row["figures"]["return"]["mean"] for row in rows]) for rows in own])
-
-
-# ---- what came of it ------------------------------------------------------------------------------------------------
-
-
-def report(config: Config, whole: np.ndarray, found: Sequence[Worth]) -> str:
-    """Returns the table, what is worth most first."""
-    rows = [
-        [
-            each.name,
-            f"{np.mean(each.scores):.3f}",
-            f"{each.worth.value:+.3f}",
-            f"{each.worth.low:+.3f} to {each.worth.high:+.3f}",
-        ]
-        for each in sorted(found, key=lambda each: -each.worth.value)
-    ]
-    steps = f"{config.train.total_steps:,} steps each"
-    return "\n".join(
-        [
-            f"{config.run.name}: {config.evaluate.best_by}, {len(whole)} seeds, {steps}",
-            "",
-            table(["left out", "score", "worth", "95 %"], [["(nothing)", f"{np.mean(whole):.3f}", "", ""], *rows]),
-            "",
-            "worth: the score of the whole less that without the part; one interval of twenty misses 0 by chance.",
-        ]
-    )
-
-
-def write(folder: Path, path: str, config: Config, whole: np.ndarray, found: Sequence[Worth], text: str) -> None:
-    """Writes the metrics and the table."""
-    parts = [each._asdict() | {"scores": each.scores.tolist(), "worth": each.worth._asdict()} for each in found]
-    record = {"over": path, "score": config.evaluate.best_by, "whole": whole.tolist(), "parts": parts}
-    write_json(folder / "ablation.json", record)
-    (folder / "table.md").write_text(f"```\n{text}\n```\n", encoding="utf-8")
-    print(f"written to {folder}: ablation.json, table.md")

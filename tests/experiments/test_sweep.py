@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from jaxrl import cli
+from jaxrl.experiments import contenders
+from jaxrl.experiments import sweep as sweeps
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.training.sweep import sweep as sweeps
 from tests.support.paths import PYTHONPATH
 
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'jaxrl[sweep]'")
@@ -51,8 +52,8 @@ def arguments(*more: str) -> list[str]:
 @pytest.mark.thorough
 def test_twelve_trials_with_pruning_killed_and_resumed(tmp_path, capsys):
     """The process is killed in the middle of its fifth trial; the same command takes it over and does the others."""
-    folder = tmp_path / "runs" / "levers-sweep"
-    command = [sys.executable, "-m", "jaxrl", *arguments(*OVER, "--trials", "12")]
+    folder, words = tmp_path / "runs" / "levers-sweep", (*OVER, "--trials", "12", "--side-by-side", "1")
+    command = [sys.executable, "-m", "jaxrl", *arguments(*words)]
     environment = os.environ | {"PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
     child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     fifth, last = RunDirectory(folder / "trial004"), time.monotonic() + 300
@@ -65,7 +66,7 @@ def test_twelve_trials_with_pruning_killed_and_resumed(tmp_path, capsys):
     before = {each.number: (each.state.name, each.params) for each in study.trials}
     assert before[4][0] == "RUNNING" and len(before) == 5
 
-    assert cli.main(arguments(*OVER, "--trials", "12")) == 0
+    assert cli.main(arguments(*words)) == 0
     said = capsys.readouterr().out
     found = json.loads((folder / "sweep.json").read_text())["trials"]
     assert [each["run"] for each in found] == [f"trial{number:03}" for number in range(12)]
@@ -81,10 +82,28 @@ def test_twelve_trials_with_pruning_killed_and_resumed(tmp_path, capsys):
     assert best["values"]["ppo.learning_rate"] > 1e-3 and best["score"] > 0.5, "the lever is learnt at a high rate only"
     assert (folder / "table.md").read_text().removeprefix("```").removesuffix("```\n") in said
 
-    assert cli.main(arguments(*OVER, "--trials", "12")) == 0  # nothing is left
+    assert cli.main(arguments(*words)) == 0  # nothing is left
     assert "of 12:" not in capsys.readouterr().out
     assert cli.main(arguments(*OVER, "ppo.epochs=3")) == 2
     assert "was begun with ppo.epochs 2, not 3: give this sweep a --name" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_trials_side_by_side(tmp_path, capsys, monkeypatch):
+    """Four in one program, of which the weak ones are pruned together with the run, or when it ends."""
+    folder = tmp_path / "runs" / "levers-sweep"
+    run = contenders.run_training
+    monkeypatch.setattr(contenders, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
+    assert cli.main(arguments(*OVER, "--trials", "6")) == 130
+    monkeypatch.setattr(contenders, "run_training", run)
+    assert cli.main(arguments(*OVER, "--trials", "6")) == 0
+    found = json.loads((folder / "sweep.json").read_text())["trials"]
+    assert [each["run"] for each in found] == ["trial000-003"] * 4 + ["trial004-005"] * 2
+    assert "was begun" not in capsys.readouterr().out and (folder / "plot.svg").exists()
+    config = RunDirectory(folder / "trial000-003").config(("cache", "tests")).run
+    assert config.seeds == 4 and config.vary["ppo.learning_rate.start"] == [
+        each["values"]["ppo.learning_rate"] for each in found[:4]
+    ]
 
 
 @pytest.mark.thorough
@@ -99,9 +118,10 @@ def test_a_trial_that_another_process_runs_is_left_to_it(tmp_path):
     trial = study.ask()
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         theirs.enter_context(sweeps._locked(tmp_path / "trial000.lock"))
-        assert sweeps._taken_over(optuna, study, tmp_path, ours) is None
+        begun = sweeps.Sweep(optuna, study, None, None, {}, tmp_path)
+        assert sweeps._taken_over(begun, ours) == []
         theirs.close()
-        assert sweeps._taken_over(optuna, study, tmp_path, ours).number == trial.number
+        assert [each.number for each in sweeps._taken_over(begun, ours)] == [trial.number]
 
 
 def test_the_values_to_search():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from jaxrl.config import command_line as arguments
 
@@ -20,7 +21,10 @@ def add_options(parser: ArgumentParser) -> None:
         help="a YAML file or a shipped configuration, with keys to change behind it: 'skull_king_cpu ppo.epochs=3'; "
         "a.b=v alone is for all of them",
     )
+    help = "values of a grid; numbers of the algorithm train side by side in one program"
+    parser.add_argument("--vary", nargs="+", default=[], metavar="a.b=V,W", help=help)
     parser.add_argument("--minutes", type=arguments.real, default=10.0, help="of the CPU for each training (10)")
+    parser.add_argument("--steps", type=arguments.whole, help="environment steps of each training, instead of minutes")
     parser.add_argument("--seeds", type=arguments.whole, default=3, help="trainings of each configuration (default: 3)")
     help = "of the folder in --directory (default: bench)"
     parser.add_argument("--name", type=arguments.run_name, default="bench", help=help)
@@ -29,6 +33,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl bench`."""
-    from jaxrl.training.bench.bench import bench
+    from jaxrl.experiments.bench import bench
 
-    return bench(args.entries, args.minutes, args.seeds, f"{args.directory}/{args.name}", args.allow)
+    options = {name: getattr(args, name) for name in ("vary", "minutes", "steps", "seeds", "allow")}
+    return bench(args.entries, folder=Path(args.directory).expanduser() / args.name, **options)

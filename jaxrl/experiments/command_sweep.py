@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
+from jaxrl import config as configs
+from jaxrl.config import Config
 from jaxrl.config import command_line as arguments
 
 HELP = "search for hyper-parameters: trials by Optuna, the weak ones pruned"
@@ -23,13 +26,17 @@ def add_options(parser: ArgumentParser) -> None:
     )
     help = "trials of the whole sweep, those of earlier starts included (default: 20)"
     parser.add_argument("--trials", type=arguments.whole, default=20, metavar="N", help=help)
+    help = "trials in one program, where the keys are numbers of the algorithm; they are pruned together (default: 4)"
+    parser.add_argument("--side-by-side", type=arguments.whole, default=4, metavar="N", help=help)
     help = "prune no trial (otherwise those that are below the median of the others at an evaluation in training)"
     parser.add_argument("--no-pruning", action="store_false", dest="pruning", help=help)
 
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl sweep`."""
-    from jaxrl.training.sweep.sweep import Base, sweep
+    from jaxrl.experiments.sweep import sweep
 
-    base = Base(args.config, tuple(args.overrides), tuple(args.allow), args.name)
-    return sweep(base, args.over, trials=args.trials, pruning=args.pruning)
+    def load(more: Sequence[str], name: str | None) -> Config:
+        return configs.for_training(args.config, [*args.overrides, *more], args.allow, name or args.name)
+
+    return sweep(load, args.over, trials=args.trials, side_by_side=args.side_by_side, pruning=args.pruning)

@@ -32,6 +32,6 @@ def add_options(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Runs `jaxrl ablate`."""
     config = configs.for_training(args.config, args.overrides, args.allow, args.name)
-    from jaxrl.training.ablate.ablation import ablate
+    from jaxrl.experiments.ablate import ablate
 
     return ablate(config, args.over, only=args.only, seeds=args.seeds)

@@ -12,7 +12,7 @@ import yaml
 from scipy import stats
 
 from jaxrl import cli, statistics
-from jaxrl.diagnose.compare import figure_interval, own_rows, win_interval
+from jaxrl.experiments.compare import figure_interval, own_rows, win_interval
 from jaxrl.runs.directory import write_json
 from jaxrl.statistics import Design, Interval, wilson
 from jaxrl.training.timers import PREFIX
@@ -69,47 +69,30 @@ def gate(capsys, *argv: str) -> tuple[int, str]:
     return code, out.out + out.err
 
 
-def pair(capsys, *, fps: float, wins: int) -> tuple[int, str]:
-    """B with `fps` and `wins` of 10,000 games against A with 1,000 steps/s and 7,000 wins."""
+@pytest.mark.parametrize(
+    ("fps", "wins", "limits", "code", "said"),
+    [
+        (
+            1200,
+            6950,
+            (),
+            0,
+            ("b passes the quality gate against a", "PASS  throughput +", "PASS  win rate -0.5 points"),
+        ),
+        (1050, 7500, (), 1, ("FAIL  throughput +", "PASS  win rate +5.0 points", "b does not pass")),
+        (1500, 6500, (), 1, ("PASS  throughput +", "FAIL  win rate -5.0 points")),
+        (900, 6000, (), 1, ("FAIL  throughput -", "FAIL  win rate")),
+        (1500, 6700, (), 0, ("PASS  win rate -3.0 points", "leaves a doubt")),
+        (1050, 6500, ("--min-gain", "2", "--max-drop", "6"), 0, ()),
+    ],
+)
+def test_verdicts(capsys, fps, wins, limits, code, said):
+    """B against A with 1,000 steps/s, whose first line (fps / 9) includes compilation, and 7,000 wins of 10,000."""
     a_run("a", 1000.0, [a_row("a", 7000, 10000)])
     a_run("b", fps, [a_row("b", wins, 10000)])
-    return gate(capsys, "a", "b")
-
-
-# ---- verdicts -----------------------------------------------------------------------------------------------------
-
-
-def test_faster_and_as_strong_passes(capsys):
-    code, text = pair(capsys, fps=1200.0, wins=6950)
-    assert code == 0 and text.count("PASS") == 2 and "FAIL" not in text
-    assert "b passes the quality gate against a" in text and "doubt" not in text
-
-
-def test_too_little_throughput_fails(capsys):
-    code, text = pair(capsys, fps=1050.0, wins=7500)
-    assert code == 1 and "FAIL  throughput +" in text and "PASS  win rate +5.0 points" in text
-    assert "b does not pass" in text
-
-
-def test_a_weaker_policy_fails(capsys):
-    code, text = pair(capsys, fps=1500.0, wins=6500)
-    assert code == 1 and "PASS  throughput +" in text and "FAIL  win rate -5.0 points" in text and "doubt" not in text
-
-
-def test_a_slower_and_weaker_run_fails_twice(capsys):
-    code, text = pair(capsys, fps=900.0, wins=6000)
-    assert code == 1 and text.count("FAIL") == 2
-
-
-def test_three_points_may_be_lost_and_the_doubt_is_said(capsys):
-    code, text = pair(capsys, fps=1500.0, wins=6700)
-    assert code == 0 and "PASS  win rate -3.0 points" in text and text.count("leaves a doubt") == 1
-
-
-def test_limits_are_options(capsys):
-    a_run("a", 1000.0, [a_row("a", 7000, 10000)])
-    a_run("b", 1050.0, [a_row("b", 6500, 10000)])
-    assert gate(capsys, "a", "b", "--min-gain", "2", "--max-drop", "6")[0] == 0
+    found, text = gate(capsys, "a", "b", *limits)
+    assert found == code and all(each in text for each in said) and "111" not in text
+    assert limits or text.count("doubt") == (wins == 6700)
 
 
 # ---- figures ------------------------------------------------------------------------------------------------------
@@ -154,11 +137,6 @@ def test_a_game_for_one_is_judged_by_its_throughput(capsys):
     assert code == 0 and "this game has no winners" in text
 
 
-def test_the_compilation_does_not_count(capsys):
-    _, text = pair(capsys, fps=1200.0, wins=7000)
-    assert "111" not in text  # fps / 9, the first line
-
-
 def test_means_over_opponents_and_seeds():
     rows = [a_row("a/seed_0", 60, 100, "x"), a_row("a/seed_1", 80, 100, "x"), a_row("a/seed_0", 10, 100, "y")]
     own = own_rows({"rows": [*rows, a_row("rival", 0, 100, "x")]}, "a")
@@ -173,23 +151,43 @@ def test_means_over_opponents_and_seeds():
     assert figure_interval(RunData, ["x"], "points") is None
 
 
-def test_evaluations_of_one_kind_are_compared(capsys):
+def test_evaluations_of_one_kind_are_compared_and_others_are_named(capsys):
     a_run("a", 1000.0, [a_row("a", 70, 100)])
     folder = a_run("b", 1200.0)
-    kinds = [("greedy", 72), ("sampled", 20)]
-    write_json(
-        folder / "evaluation.json",
-        [{"policy": policy, "seed": 1, "rows": [a_row("b", wins, 100)]} for policy, wins in kinds],
-    )
+    each = [
+        {"policy": kind, "seed": 1, "rows": [a_row("b", won, 100)]} for kind, won in (("greedy", 72), ("sampled", 20))
+    ]
+    write_json(folder / "evaluation.json", each)
     code, text = gate(capsys, "a", "b")
     assert code == 0 and "win rate +2.0 points" in text
-
-
-def test_different_evaluations_are_said(capsys):
-    a_run("a", 1000.0, [a_row("a", 70, 100)])
-    folder = a_run("b", 1200.0)
-    write_json(folder / "evaluation.json", [{"policy": "sampled", "seed": 1, "rows": [a_row("b", 70, 100)]}])
+    write_json(folder / "evaluation.json", each[1:])
     assert "evaluation.policy: greedy -> sampled" in gate(capsys, "a", "b")[1]
+
+
+def test_gains_and_milestones_of_seeds(capsys):
+    for name, late in (("a", 0.0), ("b", 0.2)):
+        folder = a_run(name, 1000.0, [a_row(f"{name}/seed_{i}", 70, 100) for i in range(2)])
+        tree = {"env": {"id": "battle"}, "run": {"seeds": 2}, "train": {"milestones": {"script": [0.5]}}}
+        (folder / "config.yaml").write_text(yaml.safe_dump(tree))
+        rows = [
+            {
+                "update": n,
+                "steps": n * 1_000_000,
+                "time/fps": 1.0,
+                "time/time_elapsed": 1800 * n,
+                "time/cpu_seconds": 3600 * n,
+            }
+            | {
+                f"seed_{i}/eval/script/{key}": 0.3 * n + late + i / 100
+                for i in range(2)
+                for key in ("return", "win_rate")
+            }
+            for n in (0, 1)
+        ]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = {line.split("  ")[0]: line for line in gate(capsys, "a", "b", "--min-gain=-100")[1].splitlines()}
+    assert "0.600 (0.600 to 0.600)" in lines["reward gained per hour"]
+    assert all("30.0" in lines[f"50% against script, {unit}"] for unit in ("minutes", "CPU minutes"))
 
 
 # ---- intervals ----------------------------------------------------------------------------------------------------
@@ -265,7 +263,7 @@ def test_nothing_but_reading(capsys):
     before = a_run("a", 1000.0, [a_row("a", 70, 100)])
     files = {path: path.read_bytes() for path in before.iterdir()}
     with pytest.raises(UserError):
-        from jaxrl.diagnose.compare import read_run
+        from jaxrl.experiments.compare import read_run
         from jaxrl.runs.directory import find_run
 
         read_run(find_run("b"), {})

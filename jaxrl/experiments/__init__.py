@@ -1,0 +1,1 @@
+"""Trainings compared: contenders are named, their runs trained or read, and one report is written."""

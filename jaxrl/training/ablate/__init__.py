@@ -1,1 +1,0 @@
-"""Ablations of a reward: trainings without each of its parts."""

@@ -1,1 +1,0 @@
-"""Several configurations at equal CPU time."""

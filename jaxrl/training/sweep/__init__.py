@@ -1,1 +1,0 @@
-"""Searches for hyper-parameters by Optuna."""
