@@ -47,7 +47,6 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="fail with exit code 1 where the training exceeds this budget of kernels and waits",
     )
-    parser.add_argument("--into", metavar="FILE", help="put the rates by batch there (--gpu; docs/operations/gpu.md)")
     help = "write the report there, for --compare"
     parser.add_argument("--save", type=arguments.new_file, metavar="FILE", help=help)
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
@@ -82,9 +81,6 @@ def main(args: Namespace) -> int:
         print("\n".join(slower), end="\n" * bool(slower))
         return 1 if slower else 0
     _check(args)
-    into = Path(args.into) if args.into else None
-    if into:
-        report.between(into)  # before anything is measured
     if args.run in registry.games_with("diagnosis"):
         config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
         return 0 if report.diagnose_engine(config) else 2
@@ -102,7 +98,7 @@ def main(args: Namespace) -> int:
         print(str(stage))
     if args.gpu == "":  # no card was named
         name = args.config or config.run.name or config.env.id
-        return 0 if report.ready_for_gpu(config, seconds=args.seconds, into=into, name=name) else 1
+        return 0 if report.ready_for_gpu(config, seconds=args.seconds, name=name) else 1
     report.report_machine(config, args.seconds, args.save)
     return 0
 
@@ -111,8 +107,6 @@ def _check(args: Namespace) -> None:
     """Raises UserError for options that are out of range, or do not go together."""
     if args.budget and not args.gpu:
         raise UserError("--budget is for a training that is compiled for a card: --gpu CARD.")
-    if args.into and args.gpu != "":
-        raise UserError("--into is for what --gpu measures.")
     if args.save and args.gpu is not None:
         raise UserError("--gpu has no report to --save.")
     if args.seconds <= 0:

@@ -30,7 +30,6 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 GATED = ("environment steps per CPU s", "training steps per CPU s")  # that `losses` compares
-MARKS = ("<!-- BENCHMARK:GPU:BEGIN -->", "<!-- BENCHMARK:GPU:END -->")
 
 
 def report_machine(config: Config, seconds: float, save: str | None = None) -> None:
@@ -75,7 +74,7 @@ def compile_for_card(config: Config, card_name: str, programs: Sequence[str], bu
     return not exceeded
 
 
-def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: str) -> bool:
+def ready_for_gpu(config: Config, *, seconds: float, name: str) -> bool:
     """Checks everything that a first run on a GPU would need; returns whether all is well: if not, jaxrl has a bug.
 
     Without a GPU it lowers everything that the configuration compiles. With a GPU it also compares results with the
@@ -84,8 +83,7 @@ def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: st
     Args:
       config: configuration of the training.
       seconds: duration of each measurement.
-      into: the document that the rates are put into.
-      name: name of the configuration in that document.
+      name: name of the configuration in the table of rates.
     """
     from jaxrl.diagnose.device_parity import agreements  # here, because it imports every part that compiles
     from jaxrl.diagnose.gpu.programs import lowered
@@ -102,8 +100,6 @@ def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: st
     fine = not any(one.wrong for one in found)
     if xla.on_cpu():
         print("Computing on the CPU: with a GPU, agreement with the CPU and rates by batch are measured here too.")
-        if into:
-            print(f"Nothing is put into {into}: there are no rates.")
         return fine
     compared = list(agreements(config, games.training, _cpu(), jax.devices()[0]))
     rows = [[one.what, one.found, one.bound, "yes" if one.fine else "NO"] for one in compared]
@@ -111,7 +107,7 @@ def ready_for_gpu(config: Config, *, seconds: float, into: Path | None, name: st
     if games.training.host:
         print("No rates by batch: the engine of this game computes on the host.")
     else:
-        _rates(config, games.training, seconds, into, name)
+        _rates(config, games.training, seconds, name)
     return fine and all(one.fine for one in compared)
 
 
@@ -122,8 +118,8 @@ def _cpu() -> jax.Device:
         raise UserError("jax may not use the CPU here: unset JAX_PLATFORMS, or set it to cuda,cpu.") from error
 
 
-def _rates(config: Config, env: Env, seconds: float, into: Path | None, name: str) -> None:
-    """Prints rates by batch size, and writes them into a document."""
+def _rates(config: Config, env: Env, seconds: float, name: str) -> None:
+    """Prints rates by batch size."""
     from jaxrl.diagnose.saturation import rates
 
     cells = [["configuration", "games at once", "environment steps/s", "training steps/s", "peak device MiB"]]
@@ -131,32 +127,7 @@ def _rates(config: Config, env: Env, seconds: float, into: Path | None, name: st
         peak = "-" if each.peak_mib is None else f"{each.peak_mib:.0f}"
         cells.append([f"`{name}`", f"{each.num_envs:,}", f"{each.playing:,.0f}", f"{each.training:,.0f}", peak])
         print("  ".join(cells[-1]), file=sys.stderr, flush=True)
-    text = align(cells)
-    print(f"\n{text}")
-    if into:
-        put_into(into, f"{machine(hardware.describe())}\n\n{text}\n")
-
-
-def put_into(path: Path, text: str) -> None:
-    """Puts a text between the two marker lines of a document; raises as `between` does."""
-    before, after = between(path)
-    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
-
-
-def between(path: Path) -> tuple[str, str]:
-    """Returns the text before and after the two marker lines of a document.
-
-    Raises:
-      UserError: the document cannot be read, or has no marker lines.
-    """
-    try:
-        before, _, rest = path.read_text(encoding="utf-8").partition(f"{MARKS[0]}\n")
-    except OSError as error:
-        raise UserError(f"--into {str(path)!r}: {error.strerror}.") from error
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise UserError(f"--into {str(path)!r}: it has no lines {MARKS[0]} and {MARKS[1]}.")
-    return before, after
+    print(f"\n{align(cells)}")
 
 
 def reached_stage(name: str, overrides: Sequence[str], allow: Collection[str]) -> Stage:

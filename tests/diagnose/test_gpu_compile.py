@@ -13,10 +13,9 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import presets
-from jaxrl.diagnose import device_parity, machine_report, saturation
+from jaxrl.diagnose import device_parity, saturation
 from jaxrl.diagnose.gpu.programs import Lowerable, lower, lowered, programs
 from jaxrl.games import make_games
-from jaxrl_envs.shared.errors import UserError
 
 
 def small(name: str) -> configs.Config:
@@ -119,16 +118,8 @@ def _doubled(learner):
 
 
 @pytest.mark.thorough
-def test_rates_go_up_to_what_is_asked_and_stand_in_a_document(nim, tmp_path):
+def test_rates_go_up_to_what_is_asked(nim):
     config, env = nim
     found = list(saturation.rates(config, env, 0.03, most=1024))
     assert [each.num_envs for each in found] in ([256, 1024], [256])  # it ends where more games bring nothing
     assert all(each.playing > 0 and each.training > 0 for each in found)
-    place = tmp_path / "page.md"
-    place.write_text("a\n" + "\nold\n".join(machine_report.MARKS) + "\nb\n")
-    for text in ("one\n", "two\n"):
-        machine_report.put_into(place, text)
-    assert place.read_text() == "a\n" + "\ntwo\n".join(machine_report.MARKS) + "\nb\n"
-    place.write_text("nothing\n")
-    with pytest.raises(UserError, match="it has no lines"):
-        machine_report.put_into(place, "text")
