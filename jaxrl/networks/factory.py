@@ -116,34 +116,11 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         mlp = MLP(actions, widths, config.activation, layer_norm=norm, compute_dtype=dtype, make_heads=heads)
         return _Module(mlp, env.features)
     if kind == "transformer":
-        size = config.transformer
-        transformer = Transformer(
-            actions,
-            dim=size.dim,
-            heads=size.heads,
-            layers=size.layers,
-            embedding=size.embedding,
-            feed_forward=size.feed_forward,
-            dropout=size.dropout,
-            compute_dtype=dtype,
-            make_heads=heads,
-        )
-        return _Module(transformer, env.tokens, size.dropout)
+        transformer = Transformer(actions, **vars(config.transformer), compute_dtype=dtype, make_heads=heads)
+        return _Module(transformer, env.tokens, config.transformer.dropout)
     if kind == "candidates":
-        part = config.candidates
-        scorer = CandidateScorer(
-            actions,
-            env.vocabulary,
-            dim=part.dim,
-            layers=part.layers,
-            attention=part.attention,
-            together=part.together,
-            context=part.context,
-            rows=part.rows,
-            layer_norm=part.layer_norm,
-            compute_dtype=dtype,
-            make_heads=heads,
-        )
+        sizes = vars(config.candidates)
+        scorer = CandidateScorer(actions, env.vocabulary, **sizes, compute_dtype=dtype, make_heads=heads)
         return _Module(scorer, env.candidates)
     if kind == "recurrent":
         part_of = config.recurrent

@@ -1,16 +1,9 @@
 // Curves of a training: means with their intervals, single seeds behind them, and what the pointer is at.
-import { make } from "./common.js";
+import { draw, make } from "./common.js";
 import { short } from "./words.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const FEW = 40; // points of a curve that are marked
 const HIGH = 170, LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 22;
-
-const draw = (tag, attributes) => {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-};
 
 /** About `count` round numbers between two others. */
 export function ticks(low, high, about) {

@@ -1,6 +1,6 @@
 // What all pages share: the head of the page, requests, small helpers for elements.
 
-export const SVG = "http://www.w3.org/2000/svg";
+const SVG = "http://www.w3.org/2000/svg";
 const PAGES = [["/", "Play"], ["/drive", "Drive"], ["/replays", "Replays"], ["/runs", "Runs"]];
 
 /** An element: tag, attributes (functions are listeners; style is an object), children (texts are set as text, never as
@@ -14,6 +14,13 @@ export function make(tag, attributes = {}, ...children) {
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
   element.append(...children.flat().filter((child) => child != null));
+  return element;
+}
+
+/** An element of a drawing: tag and attributes. */
+export function draw(tag, attributes = {}) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
 }
 

@@ -1,6 +1,6 @@
 // One table: its board, what can be done, what has happened.
 
-import { SVG, ask, drawing, isGuest, make, marked, socketAt } from "./common.js";
+import { ask, draw, drawing, isGuest, make, marked, socketAt } from "./common.js";
 import * as me from "./me.js";
 import { list, named, numbered, percent, signed } from "./words.js";
 
@@ -122,9 +122,7 @@ export class TableView {
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     svg.setAttribute("aria-hidden", "true");
-    this.overlay = document.createElementNS(SVG, "svg");
-    this.overlay.setAttribute("viewBox", svg.getAttribute("viewBox"));
-    this.overlay.setAttribute("class", "overlay");
+    this.overlay = draw("svg", { viewBox: svg.getAttribute("viewBox"), class: "overlay" });
     const before = this.places();
     this.board.replaceChildren(make("div", { class: "sheet" }, svg, this.overlay));
     this.move(before, svg);
@@ -282,11 +280,8 @@ export class TableView {
   }
 
   clickArea(x, y, width, height, actions) {
-    const rect = document.createElementNS(SVG, "rect");
     const names = this.shown.legal.filter(([action]) => actions.includes(action)).map(([, name]) => name).join(", ");
-    for (const [name, value] of Object.entries({ x, y, width, height, rx: 8, role: "button", "aria-label": names })) {
-      rect.setAttribute(name, value);
-    }
+    const rect = draw("rect", { x, y, width, height, rx: 8, role: "button", "aria-label": names });
     rect.dataset.actions = actions.join(" ");
     rect.addEventListener("click", () => {
       if (actions.length === 1) return this.play(actions[0]);
@@ -297,9 +292,7 @@ export class TableView {
     for (const [event, on] of [["pointerenter", true], ["pointerleave", false]]) {
       rect.addEventListener(event, () => buttons().forEach((button) => button.classList.toggle("meant", on)));
     }
-    const title = document.createElementNS(SVG, "title");
-    title.textContent = names;
-    rect.append(title);
+    rect.append(Object.assign(draw("title"), { textContent: names }));
     return rect;
   }
 

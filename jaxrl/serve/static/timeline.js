@@ -1,8 +1,7 @@
 // A timeline: curves of the seats, signs where something happened, and the buttons that move along it.
-import { make } from "./common.js";
+import { draw, make } from "./common.js";
 import { clock } from "./words.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HIGH = 84; // of the curves, in pixels
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const ICONS = { // paths in a box of 24
@@ -10,12 +9,6 @@ const ICONS = { // paths in a box of 24
   on: "M7.5 5v14l10-7z", last: "M16.5 5H19v14h-2.5zM5 5v14l10.5-7z",
 };
 const STILL = 1.1; // seconds for which a turn stands
-
-const draw = (tag, attributes) => {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-};
 
 function icon(name) {
   const svg = draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" });
@@ -98,12 +91,12 @@ export class Timeline {
     this.x = x;
     const parts = (this.marks || []).map((moment) => {
       const line = draw("path", { d: `M${x(moment.at)} 0V${HIGH}`, class: "mark" });
-      line.append(Object.assign(draw("title", {}), { textContent: moment.mark }));
+      line.append(Object.assign(draw("title"), { textContent: moment.mark }));
       return line;
     });
     for (const doubt of this.doubts || []) {
       const sign = draw("circle", { cx: x(doubt.at), cy: HIGH - 5, r: 4, class: "doubt" });
-      sign.append(Object.assign(draw("title", {}), { textContent: doubt.words }));
+      sign.append(Object.assign(draw("title"), { textContent: doubt.words }));
       parts.push(sign);
     }
     if (values.length > 1) parts.push(...this.drawn(values, x, width));
