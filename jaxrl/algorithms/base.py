@@ -255,14 +255,6 @@ class Algorithm(abc.ABC):
         del timers
         return None
 
-    def saved(self, learner: Any) -> Any:
-        """Returns the part of a learner that checkpoints hold; pure, also accepts shapes."""
-        return learner
-
-    def restored(self, learner: Any) -> Any:
-        """Returns the learner to continue training with, rebuilt from the result of `saved`."""
-        return learner
-
     def carried(self, learner: Any, new: Any) -> Any:
         """The learner at the start of a curriculum stage: by default that of the previous stage. `new` is a fresh
         learner of this stage, in which all games start over. Pure, also accepts shapes."""

@@ -28,6 +28,14 @@ from jaxrl_envs.shared.errors import UserError, printable
 from jaxrl_envs.shared.options import UnknownKey, build, to_tree
 from jaxrl_envs.shared.section import Schedule
 
+# Keys of older files that are gone, with the only value that they may have: what is done now.
+GONE: dict[str, dict[str, Any]] = {
+    "dqn": {"save_replay": True},
+    "exploit": {"memory": ""},
+    "league": {"cross_play": False},
+    "run": {"log_format": "text"},
+}
+
 __all__ = [
     "Config",
     "EnvConfig",
@@ -148,7 +156,8 @@ def _sized(tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> C
 
 
 def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> Config:
-    """`options.build`; an unknown key of another trainer is answered with ours."""
+    """`options.build` without the keys of `GONE`; an unknown key of another trainer is answered with ours."""
+    tree = {name: _without_gone(name, keys) if isinstance(keys, dict) else keys for name, keys in tree.items()}
     try:
         found: Config = build(default, tree)
         return found
@@ -157,6 +166,11 @@ def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequenc
         whose = "" if any(key.startswith(wrong) or wrong.startswith(key) for key in typed) else f"{label}: "
         said = foreign_words.answer(error.path) or error
         raise UserError(f"{whose}{said} (`jaxrl config` lists every key)") from None
+
+
+def _without_gone(section: str, keys: dict[str, Any]) -> dict[str, Any]:
+    gone = GONE.get(section, {})
+    return {key: value for key, value in keys.items() if key not in gone or value != gone[key]}
 
 
 def changed(config: Config, changes: dict[str, Any], label: str = "configuration") -> Config:

@@ -60,11 +60,6 @@ class LeagueConfig(Section):
         minimum=0,
     )
     snapshot_every: int = option(50, "updates between snapshots; 0: none during training", minimum=0)
-    cross_play: bool = option(
-        False,
-        "treat the seeds of the run (run.seeds) as one population: each meets snapshots of all seeds "
-        "in turn, its own included",
-    )
     margin: float = option(
         0.0,
         "rating points that a policy, or a best response, must gain to join the pool, e.g. 100; "
@@ -73,11 +68,9 @@ class LeagueConfig(Section):
     )
     weighting: str = option(
         "adaptive",
-        "weights of opponents by win rate x, rating distance d, expected score E, age t (tenths of "
-        "the run; bots: 0): adaptive 1 - x, pfsp_hard (1 - x)^2, pfsp_even x (1 - x), elo exp(-|d| / "
-        "200), even exp(-|E - 1/2| / 0.5), recent exp(-0.5 t), each at least floor; fixed: "
-        "league.weights, equal without any",
-        choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even", "elo", "even", "recent"),
+        "weights of opponents by win rate x and rating distance d: adaptive 1 - x, pfsp_hard (1 - x)^2, "
+        "pfsp_even x (1 - x), elo exp(-|d| / 200), each at least floor; fixed: league.weights, equal without any",
+        choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even", "elo"),
     )
     weights: dict[str, float] = option(
         {},
@@ -108,16 +101,6 @@ class LeagueConfig(Section):
             raise UserError("league.self_play must be less than 1, because league.opponents lists others too.")
         if self.margin and not self.snapshots:
             raise UserError("league.margin says who joins and leaves the pool: it needs league.snapshots, e.g. 8.")
-        if self.cross_play and self.margin:
-            raise UserError(
-                "league.margin asks whether the learner itself has gained, but league.cross_play takes snapshots of "
-                "others: set league.margin to 0."
-            )
-        if self.cross_play and not (config.run.seeds > 1 and self.snapshots and self.snapshot_every):
-            raise UserError(
-                "league.cross_play lets the seeds of a run meet snapshots of each other: set run.seeds to 2 or more, "
-                "and league.snapshots and league.snapshot_every."
-            )
         if self.weights and self.weighting != "fixed":
             raise UserError("league.weights are read with league.weighting fixed only: set that, or leave them out.")
         if self.snapshots:

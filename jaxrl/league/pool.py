@@ -197,13 +197,10 @@ class League(Seats):
     def wanted_shares(self, pool: PoolState) -> jax.Array:
         """Shares of the games by the weights, f32[1 + E]; they sum to 1."""
         league = self.config.league
-        tenth = self.config.num_updates / 10
-        age = (jnp.max(pool.born, initial=-1) - pool.born).astype(jnp.float32) / tenth
         them = OpponentStats(
             relative=jnp.asarray(self.relative),
             rate=win_rates(pool)[1:],
             lead=pool.elo[1:] - pool.elo[LEARNER],
-            age=jnp.concatenate([jnp.zeros(len(self.bots)), age]),
         )
         weight = jnp.where(self.drawable(pool), weights(league, them), 0.0)
         total = jnp.sum(weight)

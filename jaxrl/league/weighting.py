@@ -1,7 +1,7 @@
 """Weights by which opponents are drawn from a pool: `league.weighting`. E opponents, without the learner itself.
 
 Three rules read the learner's win rates (the prioritised ones after AlphaStar, Vinyals et al. 2019,
-https://doi.org/10.1038/s41586-019-1724-z), two read ratings, one reads ages.
+https://doi.org/10.1038/s41586-019-1724-z), one reads ratings.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.league.config import LeagueConfig
-from jaxrl.league.elo import expected_score
 
 NEAR = 200.0  # rating points over which the weight of an opponent falls to 1 / e, with "elo"
-EVEN = 0.5  # distance of the expected score from 1/2 that does the same, with "even"
-FADING = 0.5  # per tenth of the run that an opponent is older than the newest, with "recent"
 
 
 class OpponentStats(NamedTuple):
@@ -26,7 +23,6 @@ class OpponentStats(NamedTuple):
     relative: jax.Array  # weights from the configuration
     rate: jax.Array  # win rates of the learner, 0 to 1
     lead: jax.Array  # rating points above the learner
-    age: jax.Array  # tenths of the run since they were taken, 0 for the newest and for bots
 
 
 def weights(league: LeagueConfig, them: OpponentStats) -> jax.Array:
@@ -39,7 +35,5 @@ def weights(league: LeagueConfig, them: OpponentStats) -> jax.Array:
         "pfsp_hard": jnp.square(1.0 - them.rate),
         "pfsp_even": them.rate * (1.0 - them.rate),
         "elo": jnp.exp(-jnp.abs(them.lead) / NEAR),
-        "even": jnp.exp(-jnp.abs(expected_score(0.0, them.lead) - 0.5) / EVEN),
-        "recent": jnp.exp(-FADING * them.age),
     }[league.weighting]
     return jnp.maximum(weight, league.floor)

@@ -58,12 +58,6 @@ class RunConfig(Section):
         "lowest level of events in the run's log.txt; debug to find a fault",
         choices=("error", "warning", "info", "debug"),
     )
-    log_format: str = option(
-        "text",
-        "text (log.txt), or json (log.jsonl with time, rank, host and update) for log collectors",
-        choices=("text", "json"),
-    )
-
     profile: int = option(
         0, "updates after the first call to trace by jax.profiler, into the run's folder profile; 0: none", minimum=0
     )
@@ -110,7 +104,7 @@ class RunConfig(Section):
     def without_deployment(self) -> RunConfig:
         """Without folders, devices, logs and traces."""
         return dataclasses.replace(
-            self, directory="", devices=0, cache_dir="", logs=("all",), log_level="info", log_format="text", profile=0
+            self, directory="", devices=0, cache_dir="", logs=("all",), log_level="info", profile=0
         )
 
 

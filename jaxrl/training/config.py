@@ -187,21 +187,6 @@ class ExploitConfig(Section):
         "initial parameters: the policy's, new ones (scratch), or both in turn",
         choices=("both", "policy", "scratch"),
     )
-    memory: str = option(
-        "",
-        "recurrent cell (lstm, gru; sized by network.recurrent) for best responses to a policy "
-        "without one, from new parameters; empty: none",
-        choices=("", "lstm", "gru"),
-        words="lstm, gru or nothing",
-    )
-
-    def check_game(self, config: Config, env: Env) -> None:
-        """Rejects best responses that cannot join the league."""
-        if self.memory and self.every and config.league.opponents and config.league.snapshots:
-            raise UserError(
-                "best responses with a memory (exploit.memory) cannot join a league of policies that have none: leave "
-                "it to `jaxrl exploit --memory`, or set league.snapshots to 0."
-            )
 
 
 # ---- defaults that follow the size of the run -----------------------------------------------------------------------

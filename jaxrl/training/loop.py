@@ -22,7 +22,7 @@ from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, make_stamp
 from jaxrl.runs.folder import next_command
 from jaxrl.runs.logs.console import waiting
-from jaxrl.runs.logs.run_log import LOG, reached, say
+from jaxrl.runs.logs.run_log import LOG, say
 from jaxrl.runs.prometheus import exporting
 from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl.training import memory_budget, stopping
@@ -79,7 +79,6 @@ class Training:
         callbacks.add([LibraryLogger(name) for name in LIBRARIES if name in config.run.logs])
         self._whole, self.run, self.course = config, run, course or Course(plan.stages)
         self.update = snapshot.step if snapshot else origin.update if origin else 0
-        reached(self.update)
         past = HostRecord.of(snapshot) if snapshot else HostRecord()
         self.clock = past.clock
         if snapshot is None:
@@ -243,7 +242,6 @@ class Training:
         seconds = watch.seconds()  # only the first call has compiled
         self._trace.after(updates)
         self.update = first(self.state.update)
-        reached(self.update)
         self._check_sound(found)
         found |= gpu_utilisation(self.program.mesh.local_devices, seconds)
         row = self._row(found, seconds, updates)

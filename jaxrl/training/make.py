@@ -24,21 +24,19 @@ from jaxrl_envs.contract.wrappers import auto_reset
 from jaxrl_envs.shared.fused.kernel import vmap_on
 
 
-def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
+def make_program(config: Config, env: Env, devices: Sequence[jax.Device] = ()) -> Program:
     """Returns the training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
 
     Args:
       config: configuration of the training.
       env: the game.
-      frozen: algorithm of the snapshots in its pool, if they have another network, without a memory.
       devices: devices to run on, if not those of the configuration.
 
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.
     """
-    other = make_algorithm(frozen, env) if frozen is not None else None
     algorithm = make_algorithm(config, env)
-    setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
+    setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env))
     together = distributed.count()
     count = device_count(config, len(distributed.devices()), together) if setup.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on the number of devices, which the configuration may leave open

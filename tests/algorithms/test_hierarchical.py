@@ -27,8 +27,7 @@ from jaxrl.league.config import LeagueConfig
 from jaxrl.networks.config import NetworkConfig
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
-from jaxrl.training.config import ExploitConfig
-from jaxrl.training.exploit.best_response import response_config, with_memory
+from jaxrl.training.exploit.best_response import response_config
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
@@ -407,12 +406,8 @@ def test_hindsight_refuses_a_memory() -> None:
 
 
 def test_what_hindsight_needs_is_asked_of_trainings_alone() -> None:
-    """A best response with a memory, or another reward in evaluations, learns nothing in hindsight."""
-    section = dataclasses.replace(SMALL, balance=False)
-    Hierarchical(
-        with_memory(dataclasses.replace(config_of(section, num_steps=16), exploit=ExploitConfig(memory="gru"))),
-        Silent(),
-    )
+    """Another reward in evaluations learns nothing in hindsight."""
+    Hierarchical(config_of(dataclasses.replace(SMALL, balance=False), num_steps=16), Silent())
 
 
 def test_games_without_goals_say_nothing() -> None:

@@ -407,6 +407,12 @@ def test_shipped_configurations_are_valid():
         configs.load(path)
 
 
+def test_an_older_file_may_hold_a_key_that_is_gone_if_it_says_what_is_done_now():
+    assert configs.from_dict({"run": {"log_format": "text"}, "dqn": {"save_replay": True}}) == configs.from_dict({})
+    with pytest.raises(UserError, match="run.log_format"):
+        configs.from_dict({"run": {"log_format": "json"}})
+
+
 def test_target_kl_declared_never_read():
     """cleanrl's JAX variants declare a target KL and never read it; that a key exists where it is read, mypy checks."""
     outside = [path for path in (ROOT / "jaxrl").rglob("*.py") if "config" not in path.relative_to(ROOT).parts[1]]

@@ -28,7 +28,6 @@ from jaxrl_envs.shared.errors import UserError
             "weights.random must be a number above 0",
         ),
         ({"opponents": ["bots"], "margin": 100}, "needs league.snapshots"),
-        ({"opponents": ["self", "snapshots"], "snapshots": 4, "cross_play": True}, "set run.seeds to 2 or more"),
         ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
     ],
 )

@@ -55,20 +55,6 @@ def test_several_seeds_are_trainings_of_their_own() -> None:
     assert metrics["league/share/self"].shape == (2,)
 
 
-def test_a_population_takes_snapshots_of_its_learners_in_turn() -> None:
-    league = dataclasses.replace(EVERYBODY, opponents=("self", "snapshots"), cross_play=True)
-    anakin = program(TicTacToe(), league_config(league, seeds=3, updates=1))
-    state, learnt = anakin.init(0), []
-    for _ in range(3):
-        state, _ = run(anakin, state)
-        learnt.append(jax.device_get(state.learner.params))
-    for number, params in enumerate(learnt):
-        taken = jax.tree.map(lambda leaf, n=number: leaf[:, n], state.pool.snapshots)
-        assert_identical(taken, jax.tree.map(lambda leaf, n=number: np.roll(leaf, -1 - n, axis=0), params))
-    first = jax.tree.leaves(learnt[0])[-1]
-    assert not np.array_equal(first[0], first[1])
-
-
 DEVICES_PROGRAM = """
 import json
 import jax, numpy as np

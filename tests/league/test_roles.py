@@ -58,35 +58,26 @@ def members(seats: pools.League, elo: list[float], born: list[int]) -> pools.Poo
 
 def test_the_rules_are_their_formulas():
     """Written again with the math of Python; a weight below the floor is the floor."""
-    away, rates, ages = [0.0, 80.0, -80.0, 500.0, -900.0], [0.5, 0.4, 0.6, 0.1, 0.9], [0.0, 1.0, 4.0, 2.0, 9.0]
+    away, rates = [0.0, 80.0, -80.0, 500.0, -900.0], [0.5, 0.4, 0.6, 0.1, 0.9]
     expected = {
         "elo": [math.exp(-abs(d) / 200) for d in away],
-        "even": [math.exp(-abs(1 / (1 + 10 ** (d / 400)) - 0.5) / 0.5) for d in away],
-        "recent": [math.exp(-0.5 * t) for t in ages],
         "adaptive": [1 - x for x in rates],
         "fixed": [1.0] * 5,
     }
-    them = OpponentStats(*(jnp.array(each) for each in ([1.0] * 5, rates, away, ages)))
+    them = OpponentStats(*(jnp.array(each) for each in ([1.0] * 5, rates, away)))
     for rule, each in expected.items():
         found = weights(LeagueConfig(weighting=rule, floor=0.05), them)
         np.testing.assert_allclose(found, np.maximum(each, 0.05), rtol=1e-5, err_msg=rule)
 
 
-@pytest.mark.parametrize("rule", ["elo", "even", "recent"])
-def test_opponents_are_drawn_as_their_weights_say(rule):
+def test_opponents_are_drawn_as_their_weights_say():
     """Shares of 20,000 drawn games within four standard deviations of the formula's."""
     games = 20_000
-    league = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, self_play=0.4, weighting=rule)
+    league = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, self_play=0.4, weighting="elo")
     seats = seats_of(HighCard(), league, num_envs=64, updates=2, calls=50)
     elo = [1100.0, 1000.0, 950.0, 1500.0, 1300.0, 1090.0, 1300.0, 700.0]
     pool = members(seats, elo, [20, 60, 90, 100])  # slot 0 rests; the run has 100 updates
-    distance, age = np.array(elo[1:]) - elo[0], np.array([0, 0, 0, 8.0, 4.0, 1.0, 0.0])
-    weight = {
-        "elo": np.exp(-np.abs(distance) / 200),
-        "even": np.exp(-np.abs(expected_score(0.0, distance) - 0.5) / 0.5),
-        "recent": np.exp(-0.5 * age),
-    }[rule]
-    weight = np.maximum(weight, league.floor)
+    weight = np.maximum(np.exp(-np.abs(np.array(elo[1:]) - elo[0]) / 200), league.floor)
     weight[3] = 0.0
     expected = np.concatenate([[0.4], 0.6 * weight / weight.sum()])
     np.testing.assert_allclose(seats.wanted_shares(pool), expected, rtol=1e-5)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import logging
-import platform
 import re
 import threading
 import time
@@ -13,7 +10,6 @@ import time
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.runs import distributed
 from jaxrl.runs.logs import files as log_files
 from jaxrl.runs.logs import run_log
 from jaxrl_envs.shared.errors import UserError
@@ -78,53 +74,28 @@ def test_events_that_are_off_are_not_formatted(tmp_path):
     assert (tmp_path / "log.txt").read_text() == ""
 
 
-def test_as_json_every_line_is_an_object(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(distributed, "rank", lambda: 3)
-    with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path, "json"):
-        logging.getLogger("jaxrl.part").warning("two\nlines of %s", "ünicode")
-        run_log.reached(12)
-        run_log.say("hello")
-        raise RuntimeError("broken\nin two lines")
-    shown, _, rest = capsys.readouterr().err.partition("\n")
-    assert LINE.match(shown) and rest == "    lines of ünicode\nhello\n"  # for people, as always
-    [path] = tmp_path.iterdir()
-    warned, said, failed = map(json.loads, path.read_text().splitlines())
-    assert path.name == "log.3.jsonl" and log_files.logs(tmp_path) == {3: path}
-    assert (warned["level"], warned["rank"], warned["host"]) == ("warning", 3, platform.node())
-    assert warned["message"] == "two\nlines of ünicode" and warned["logger"] == "jaxrl.part" and "update" not in warned
-    assert said["update"] == failed["update"] == 12 and said["thread"] == "MainThread" and "exception" not in said
-    assert failed["exception"].startswith("Traceback") and failed["exception"].endswith("broken\nin two lines")
-    when = datetime.datetime.fromisoformat(said["time"])
-    assert when.utcoffset() == datetime.timedelta(0) and abs(when.timestamp() - time.time()) < 60
-    with run_log.to_run("info", tmp_path, "json"):
-        run_log.say("a later start knows no update yet")
-    assert "update" not in json.loads(path.read_text().splitlines()[-1])
-
-
-def test_both_formats_are_read_back_alike(tmp_path):
-    for format in ("text", "json"):
-        with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path, format):
-            logging.getLogger("jaxrl.part").warning("two: lines\n2026-01-01 of it")
-            raise RuntimeError("broken")
-    text, as_json = (log_files.events(tmp_path / name) for name in ("log.txt", "log.jsonl"))
+def test_events_are_read_back(tmp_path):
+    with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path):
+        logging.getLogger("jaxrl.part").warning("two: lines\n2026-01-01 of it")
+        raise RuntimeError("broken")
+    (tmp_path / "log.3.txt").touch()
+    assert log_files.logs(tmp_path) == {0: tmp_path / "log.txt", 3: tmp_path / "log.3.txt"}
+    found = log_files.events(tmp_path / "log.txt")
     told = [("warning", "two: lines"), ("error", "the run ended by an exception")]
-    assert [(e.level, e.message) for e in text] == [(e.level, e.message) for e in as_json] == told
-    assert all(abs(event.time - time.time()) < 60 for event in text + as_json)
+    assert [(event.level, event.message) for event in found] == told
+    assert all(abs(event.time - time.time()) < 60 for event in found)
 
 
 def test_times_that_no_calendar_has_are_left_out(tmp_path):
-    line = {"time": "0001-01-01T00:00:00+14:00", "level": "error", "message": "odd"}
-    whole = [line, line | {"time": "9999-12-31T23:59:59-14:00"}, line | {"time": "2026-01-01T00:00:00+00:00"}]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, whole)))
-    (tmp_path / "log.txt").write_text("0000-01-01T00:00:00.000 error jaxrl MainThread: odd\n")
-    assert [event.time for event in log_files.events(tmp_path / "log.jsonl")] == [1767225600.0]
-    assert log_files.events(tmp_path / "log.txt") == []
+    times = ("0000-01-01T00:00:00.000", "0001-01-01T00:00:00.000", "2026-01-01T00:00:00.000")
+    (tmp_path / "log.txt").write_text("".join(f"{time} error jaxrl MainThread: odd\n" for time in times))
+    assert len(log_files.events(tmp_path / "log.txt")) in (1, 2)  # the machine's zone may reach back before year 1
 
 
 def test_the_last_word_is_in_the_log_beside_other_writers(tmp_path, capsys):
     with run_log.to_run("info", tmp_path):
-        run_log.last_word("process 1 of 2 has died", tmp_path, "text")
-    run_log.last_word("once more", tmp_path, "text")
+        run_log.last_word("process 1 of 2 has died", tmp_path)
+    run_log.last_word("once more", tmp_path)
     assert [event.message for event in log_files.events(tmp_path / "log.txt")] == [
         "process 1 of 2 has died",
         "once more",

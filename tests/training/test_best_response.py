@@ -98,19 +98,6 @@ def test_a_policy_that_cannot_be_exploited_and_one_that_always_can(caplog):
     assert sorted(each.start for each in found) == ["policy", "scratch"] and found[0].seed != found[1].seed
 
 
-def test_a_best_response_with_a_memory_to_a_policy_without_one():
-    env, settings = RockPaperScissors(), config(seeds=1, memory="gru", updates=30)
-    settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, sequence=4))
-    found = Exploiter(settings, env, env)(policy_of(settings, env, bias=(12.0, 0.0, 0.0)), update=1)
-    assert found.gain.mean > 3.5 and found.start == "scratch" and "gru_0" in found.params
-    recurrent = dataclasses.replace(settings, network=dataclasses.replace(settings.network, kind="recurrent"))
-    with pytest.raises(UserError, match="network.kind is recurrent: leave it empty"):
-        Exploiter(recurrent, env, env)
-    with pytest.raises(UserError, match="cannot join a league"):
-        keys = ["exploit.memory=lstm", "exploit.every=5", "league.opponents=[self, snapshots]", "league.snapshots=2"]
-        make_games(configs.load(None, ["env.id=tests.support.games:RockPaperScissors", *keys]))
-
-
 def test_as_many_decisions_as_the_policy():
     """In self-play every decision is the policy's, a best response has one seat of n."""
     settings = config(num_envs=0)
@@ -129,7 +116,7 @@ def test_what_best_responses_begin_with():
         return starts_of(ExploitConfig(seeds=3, **exploit))
 
     assert starts() == ["policy", "scratch", "policy"] and starts(start="policy") == ["policy"] * 3
-    assert starts(start="scratch") == starts(memory="lstm") == ["scratch"] * 3
+    assert starts(start="scratch") == ["scratch"] * 3
 
 
 def test_what_a_best_response_is_trained_with():

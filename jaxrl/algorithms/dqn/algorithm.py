@@ -161,21 +161,10 @@ class DQN(Algorithm):
         """Learning with the replay buffer on the host."""
         return DQNHostLearning(self, self.metrics_of, timers)
 
-    def saved(self, learner: DQNLearner) -> DQNLearner:
-        """Returns the learner with or without the replay buffer, according to `dqn.save_replay`."""
-        return learner if self.config.dqn.save_replay else learner.replace(replay=None)
-
     def carried(self, learner: DQNLearner, new: DQNLearner) -> DQNLearner:
         """The learner with an empty replay buffer: rewards and seats may differ between stages, whose games are cut
         off."""
         return learner.replace(replay=new.replay, ready=new.ready)
-
-    def restored(self, learner: DQNLearner) -> DQNLearner:
-        """With an empty memory if it was not saved."""
-        if self.config.dqn.save_replay:
-            return learner
-        empty = None if self.env.host else self.replay.empty()  # on the host it is made where it is loaded
-        return learner.replace(replay=empty, ready=jnp.zeros_like(learner.ready))
 
 
 def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: jax.Array) -> jax.Array:

@@ -39,7 +39,6 @@ class DQNConfig(Section):
     learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "learning rate of Adam")
     gamma: float = option(0.99, "discount per decision of a seat", minimum=0.0, maximum=1.0)
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
-    save_replay: bool = option(True, "save the replay buffer in checkpoints, for exact resume; false saves disk space")
 
     def check(self, config: Config) -> None:
         """Rejects a replay buffer that is too small, shares above 1, and features that DQN lacks."""

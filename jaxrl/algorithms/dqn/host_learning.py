@@ -52,15 +52,13 @@ class DQNHostLearning(HostLearning):
         self._prefetcher.replay.use_key(key)
 
     def save(self, learner: DQNLearner) -> DQNLearner:
-        """The learner with the buffer (if `dqn.save_replay`), whose large arrays are shared and change in the next
-        `learn`."""
+        """The learner with the buffer, whose large arrays are shared and change in the next `learn`."""
         config = self._algorithm.config
         if self._prefetcher is None:
             kept = buffer_shapes(self._game, config.dqn, config.train.num_envs)
         else:
             kept = self._prefetcher.replay.save()
-        saved: DQNLearner = self._algorithm.saved(learner.replace(replay=kept))
-        return saved
+        return learner.replace(replay=kept)
 
     def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Metrics]:
         """Adds the rollout to the buffer and learns from batches of it."""

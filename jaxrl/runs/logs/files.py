@@ -1,22 +1,19 @@
 """Names of the log files in a run's folder, and reading them back. No jax.
 
-Process 0 writes log.txt, process 1 log.1.txt, ...: one line for each event, if `run.log_format` is text. If it is json,
-log.jsonl, log.1.jsonl, ... have one JSON object for each event.
+Process 0 writes log.txt, process 1 log.1.txt, ...: one line for each event.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from jaxrl_envs.shared import files
 
-SUFFIXES = {"text": ".txt", "json": ".jsonl"}
 TAIL = 2**18  # bytes at the end of a log that are read back
-_NAME = re.compile(r"log(?:\.([1-9][0-9]{0,5}))?(\.txt|\.jsonl)")
+_NAME = re.compile(r"log(?:\.([1-9][0-9]{0,5}))?\.txt")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) (error|warning|info|debug) \S+ .*?: (.*)")
 
 
@@ -28,20 +25,15 @@ class Event(NamedTuple):
     message: str  # the first line of it
 
 
-def file_name(rank: int, format: str) -> str:
-    """Returns the name of a process's log file, by `run.log_format`."""
-    return f"log{f'.{rank}' if rank else ''}{SUFFIXES[format]}"
+def file_name(rank: int) -> str:
+    """Returns the name of a process's log file."""
+    return f"log.{rank}.txt" if rank else "log.txt"
 
 
 def logs(run: Path) -> dict[int, Path]:
-    """Returns the newest log of every process by rank."""
-    found: dict[int, Path] = {}
-    for path in run.glob("log*"):
-        if (match := _NAME.fullmatch(path.name)) and path.is_file():
-            rank = int(match[1] or 0)
-            if rank not in found or path.stat().st_mtime > found[rank].stat().st_mtime:
-                found[rank] = path
-    return dict(sorted(found.items()))
+    """Returns the log of every process by rank."""
+    names = ((_NAME.fullmatch(path.name), path) for path in run.glob("log*"))
+    return dict(sorted((int(match[1] or 0), path) for match, path in names if match and path.is_file()))
 
 
 def last_lines(path: Path, most: int) -> list[bytes]:
@@ -56,12 +48,11 @@ def last_lines(path: Path, most: int) -> list[bytes]:
 
 def events(path: Path) -> list[Event]:
     """Returns the newest events of a log; tracebacks, and lines of another kind, are left out."""
-    read = _of_json if path.suffix == SUFFIXES["json"] else _of_text
-    found = (read(line.decode(errors="replace")) for line in last_lines(path, TAIL))
+    found = (_event(line.decode(errors="replace")) for line in last_lines(path, TAIL))
     return [event for event in found if event is not None]
 
 
-def _of_text(line: str) -> Event | None:
+def _event(line: str) -> Event | None:
     match = _LINE.match(line)
     if match is None:
         return None
@@ -76,11 +67,3 @@ def _moment(text: str) -> float:
     when = datetime.datetime.fromisoformat(text).timestamp()
     datetime.datetime.fromtimestamp(when, datetime.UTC)
     return when
-
-
-def _of_json(line: str) -> Event | None:
-    try:
-        record = json.loads(line)
-        return Event(_moment(record["time"]), str(record["level"]), str(record["message"]).partition("\n")[0])
-    except (ValueError, OverflowError, OSError, LookupError, TypeError, RecursionError):
-        return None

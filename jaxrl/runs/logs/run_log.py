@@ -6,13 +6,6 @@ Everything logs through Python's `logging` under the name "jaxrl" or below it, o
 
     2026-01-31T12:00:00.123 info jaxrl actor 0: actor 0 has waited 60 s for the learner; nothing is lost
 
-or, with `run.log_format: json`, one object on a line, for tools that gather the logs of many machines:
-
-    {"time": "2026-01-31T12:00:00.123456+00:00", "level": "info", "rank": 0, "host": "node7", "update": 40, "logger":
-     "jaxrl", "thread": "actor 0", "message": "...", "exception": "Traceback ..."}
-
-`update` is there as soon as it is known, `exception` where there is one.
-
 `run.log_level` says from which level on. Events below it cost a look-up: arguments are given to `logging` unformatted
 (`LOG.debug("game %d ended", game)`), and code that would have to compute them asks `LOG.isEnabledFor` first. Loops over
 games log nothing.
@@ -21,14 +14,10 @@ games log nothing.
 from __future__ import annotations
 
 import contextlib
-import datetime
-import json
 import logging
-import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jaxrl.runs import distributed
 from jaxrl.runs.logs.console import console
@@ -37,7 +26,6 @@ from jaxrl_envs.shared.errors import printable
 
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
-_update: list[int] = []  # none, or the update that the training has reached
 
 
 class OneLine(logging.Formatter):
@@ -49,26 +37,6 @@ class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.level = record.levelname.lower()
         return printable(super().format(record)).replace("\n", "\n    ")
-
-
-class AsJson(logging.Formatter):
-    """One JSON object a line, see the module."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
-        found: dict[str, Any] = {
-            "time": when.isoformat(timespec="microseconds"),
-            "level": record.levelname.lower(),
-            "rank": distributed.rank(),
-            "host": platform.node(),
-            **({"update": _update[0]} if _update else {}),
-            "logger": record.name,
-            "thread": record.threadName,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            found["exception"] = self.formatException(record.exc_info)
-        return json.dumps(found)
 
 
 class _File(logging.FileHandler):
@@ -96,35 +64,29 @@ def say(text: str) -> None:
     console().print(text)
 
 
-def reached(update: int) -> None:
-    """Sets the number of updates so far, for the events that follow."""
-    _update[:] = [update]
-
-
-def last_word(text: str, directory: Path, format: str) -> None:
+def last_word(text: str, directory: Path) -> None:
     """Logs an error of a process that is about to leave, in its file alone; works inside and outside `to_run`."""
-    file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")
-    file.setFormatter(AsJson() if format == "json" else OneLine())
+    file = _File(Path(directory) / file_name(distributed.rank()), encoding="utf-8")
+    file.setFormatter(OneLine())
     file.handle(LOG.makeRecord(LOG.name, logging.ERROR, __file__, 0, "%s", (text,), None))
     file.close()
 
 
 @contextlib.contextmanager
-def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
+def to_run(level: str, directory: Path) -> Iterator[None]:
     """Logs into a run's directory while the block runs; an exception that leaves the block is logged too.
 
     Args:
       level: error, warning, info or debug (`run.log_level`).
       directory: directory of the run; an existing log is continued.
-      format: text or json (`run.log_format`); standard error has text.
     """
-    file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")
+    file = _File(Path(directory) / file_name(distributed.rank()), encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())
     LOG.propagate = False  # a library may have given the root logger a handler of its own
     for handler in (file, terminal):
-        handler.setFormatter(AsJson() if handler is file and format == "json" else OneLine())
+        handler.setFormatter(OneLine())
         LOG.addHandler(handler)
     try:
         yield
@@ -138,4 +100,3 @@ def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
         for handler in (file, terminal):
             LOG.removeHandler(handler)
         file.close()
-        _update.clear()

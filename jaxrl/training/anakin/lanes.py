@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Algorithm, Asked
-from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import Seats
 from jaxrl.networks.base import Memory
 from jaxrl.training.episodes import EpisodeStats, finished, no_games
@@ -31,7 +30,6 @@ class RolloutSetup:
     auto: AutoReset
     algorithm: Algorithm
     seats: Seats
-    frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
     over_lanes: Callable[[Callable[..., Any]], Callable[..., Any]] = (
         jax.vmap
     )  # how a function of one lane runs for all of them
@@ -55,12 +53,6 @@ class RolloutSetup:
     def spread(self, tree: Any) -> Any:
         """Arrays of a state with an axis S of acting seats, added in turn-based games."""
         return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
-
-    def first_pool(self, params: Any) -> PoolState | None:
-        """Returns the pool before the first update of a learner with these parameters."""
-        if self.frozen is not None:
-            params = jax.eval_shape(self.frozen.network.init, jax.random.key(0))
-        return self.seats.init(params)
 
     def no_games(self) -> EpisodeStats:
         """Sums over no finished games."""

@@ -32,8 +32,6 @@ from jaxrl.training.program import NO_ACTION, NOT_FINITE, Program
 from jaxrl.training.state import Counter, Lanes, TrainState, first_keys, update_keys
 from jaxrl_envs.shared import kernels, prng
 
-SEEDS = "seeds"  # the axis of several learners in one program
-
 
 class Anakin(Program):
     """A training program for one configuration and one compiled game; see `training.make.make_program`."""
@@ -90,26 +88,15 @@ class Anakin(Program):
         here = found.temp_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
         return here * (len(self.mesh.local_devices) if jax.default_backend() == "cpu" else 1)
 
-    def saved(self, state: TrainState) -> TrainState:
-        """Returns the state as checkpoints hold it."""
-        return state.replace(learner=self.algorithm.saved(state.learner))
-
-    def restored(self, state: TrainState) -> TrainState:
-        """Returns the state to continue training from."""
-        sharding = NamedSharding(self.mesh, Spec())
-        restored = jax.jit(self._each(self.algorithm.restored), out_shardings=sharding)
-        return state.replace(learner=restored(state.learner))
-
     @property
     def abstract_state(self) -> TrainState:
         """Shapes, dtypes and shardings of saved states."""
         state = self.forms
-        placed = jax.tree.map(
+        return jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
             state,
             jax.tree.broadcast(self._shardings, state),
         )
-        return self.saved(placed)
 
     @property
     def forms(self) -> TrainState:
@@ -121,12 +108,10 @@ class Anakin(Program):
 
     def _each(self, function: Any) -> Any:
         """Returns a function of one seed, or vmapped over several."""
-        if (
-            self._mapped
-        ):  # the barriers keep XLA from fusing a training with the loop around it, and so rounding otherwise
+        if self._mapped:  # barriers keep XLA from fusing a training with the loop around it, and so rounding otherwise
             barrier = jax.lax.optimization_barrier
             return lambda *of_all: jax.lax.map(lambda of_one: barrier(function(*barrier(of_one))), of_all)
-        return jax.vmap(function, axis_name=SEEDS) if self._several else function
+        return jax.vmap(function) if self._several else function
 
     @functools.cached_property
     def _specs(self) -> TrainState:
@@ -149,7 +134,7 @@ class Anakin(Program):
         """Returns the state of one seed (u32[]) without its lanes."""
         param_key, _, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
-        pool = self.setup.first_pool(learner.params)
+        pool = self.setup.seats.init(learner.params)
         zero, weights = Counter.zero, jax.tree.map(jnp.float32, self.weights(0))
         state = TrainState(learner, lanes=None, key=key, update=jnp.int32(0), env_steps=zero(), games=zero(), pool=pool)
         return state.replace(weights=weights)
@@ -201,7 +186,7 @@ class Anakin(Program):
             lanes=lanes,
             pool=seats.renew(
                 seats.learn(state.pool, played.results),
-                self._newcomer(learner.params, state.update + 1),
+                learner.params,
                 state.update + 1,
             ),
             update=state.update + 1,
@@ -209,20 +194,6 @@ class Anakin(Program):
             games=state.games.add(played.games),
         )
         return state, played, found | {tag: metrics.total(amount) for tag, amount in faults.items()}
-
-    def _newcomer(self, params: Any, number: jax.Array) -> Any:
-        """The parameters for a snapshot after update `number` - 1: this learner's, or in a population another's."""
-        league, seeds = self.config.league, self.config.run.seeds
-        if not league.cross_play:
-            return params
-        whose = (jax.lax.axis_index(SEEDS) + number // league.snapshot_every) % seeds
-
-        def of(leaf: jax.Array) -> jax.Array:
-            every = jax.lax.all_gather(leaf, SEEDS)
-            # Selects, not a gather: see `league.pool.add_snapshot`.
-            return functools.reduce(lambda taken, s: jnp.where(whose == s, every[s], taken), range(1, seeds), every[0])
-
-        return jax.tree.map(of, params)
 
 
 def _game_faults(steps: Transition) -> dict[str, jax.Array]:

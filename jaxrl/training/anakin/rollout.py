@@ -183,8 +183,6 @@ def decide(
     if snapshots is None:
         return own
     slots = jax.tree.leaves(snapshots)[0].shape[0]
-    if setup.frozen is not None:
-        act, held = jax.vmap(jax.vmap(setup.frozen.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0)), ()
     by_slot = jax.tree.map(lambda leaf: leaf.reshape(-1, slots, *leaf.shape[1:]), (asked, held, each))
 
     def frozen(params: Any, *question: Any) -> Decision:
@@ -197,10 +195,8 @@ def decide(
     def choose(mine: jax.Array, other: jax.Array) -> jax.Array:
         return jnp.where(foreign.reshape(*foreign.shape, *[1] * (mine.ndim - 2)), other, mine)
 
-    action = choose(own.action, theirs.action)
-    if setup.frozen is not None:  # the memory of its seats is not used
-        return own._replace(action=action)
-    return own._replace(action=action, memory=jax.tree.map(choose, own.memory, theirs.memory))
+    memory = jax.tree.map(choose, own.memory, theirs.memory)
+    return own._replace(action=choose(own.action, theirs.action), memory=memory)
 
 
 def play(

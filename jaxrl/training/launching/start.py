@@ -150,9 +150,8 @@ def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequ
       UserError: another process trains the run, or the training cannot go on.
     """
     config = plan.config
-    level, form = config.run.log_level, config.run.log_format
-    full = checkpoint.no_space_is_user_error(run.path)
-    with distributed.on_rank0(run.lock), _present(run, form) as here, full, run_log.to_run(level, run.path, form):
+    level, full = config.run.log_level, checkpoint.no_space_is_user_error(run.path)
+    with distributed.on_rank0(run.lock), _present(run) as here, full, run_log.to_run(level, run.path):
         count = distributed.count()
         LOG.info("process %d of %d: pid %d on %s", distributed.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
@@ -201,7 +200,7 @@ def _ended(training: Training) -> str:
 
 
 @contextlib.contextmanager
-def _present(run: RunDirectory, log_format: str) -> Iterator[Here | None]:
+def _present(run: RunDirectory) -> Iterator[Here | None]:
     """Says in the run's folder who trains, and how it has ended; the other processes leave that to the first."""
     if not distributed.is_rank0():
         yield None
@@ -211,7 +210,7 @@ def _present(run: RunDirectory, log_format: str) -> Iterator[Here | None]:
         def farewell(why: str) -> None:
             here.lost(why)
             with contextlib.suppress(OSError):  # the disk may be what is gone
-                run_log.last_word(f"{why}, so all of them end", run.path, log_format)
+                run_log.last_word(f"{why}, so all of them end", run.path)
 
         distributed.on_peer_lost(farewell)  # also after the block, where a process may fail because another is gone
         yield here

@@ -148,13 +148,11 @@ class Sebulba(Program):
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
         policy = jax.tree.map(lambda leaf: self._form(leaf, self.host.replicated), policy)
         acting = Acting(policy, state.pool, state.update)
-        saved = self.algorithm.saved(self.learner.whole(state.learner))
-        learner = jax.tree.map(self._form_of_host, saved)
+        learner = jax.tree.map(self._form_of_host, self.learner.whole(state.learner))
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
 
     def saved(self, state: TrainState) -> TrainState:
         """Returns the state as checkpoints hold it."""
-        state = state.replace(learner=self.algorithm.saved(state.learner))
         if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return  # spread already
@@ -163,7 +161,6 @@ class Sebulba(Program):
 
     def restored(self, state: TrainState) -> TrainState:
         """Returns the state to continue training from."""
-        state = state.replace(learner=self.algorithm.restored(state.learner))
         if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return
@@ -288,7 +285,7 @@ class Sebulba(Program):
             update=jnp.int32(0),
             env_steps=Counter.zero(),
             games=Counter.zero(),
-            pool=self.setup.first_pool(learner.params),
+            pool=self.setup.seats.init(learner.params),
         )
         return state, jax.random.bits(lane_key, dtype=jnp.uint32)
 

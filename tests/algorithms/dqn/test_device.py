@@ -10,25 +10,9 @@ import pytest
 
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay, RecordFormat, draw, empty
 from jaxrl.runs.config import RunConfig
-from tests.support.dqn_training import dqn_config, program, train
-from tests.support.games import Corridor, RockPaperScissors
+from tests.support.dqn_training import dqn_config, program
+from tests.support.games import RockPaperScissors
 from tests.support.training import assert_close, assert_identical, run
-
-
-@pytest.mark.thorough
-def test_without_the_memory_in_checkpoints_it_learns_the_same_until_it_is_resumed() -> None:
-    config = dqn_config(updates=2, calls=2)
-    _, state, metrics = train(Corridor(), config, 2)
-    assert metrics["train/replay"] > 400
-    other = dataclasses.replace(config, dqn=dataclasses.replace(config.dqn, save_replay=False))
-    dqn, without, metrics = train(Corridor(), other, 2)
-    assert metrics["train/replay"] > 400
-    assert_identical(without.learner, state.learner)
-    saved = dqn.saved(without)
-    assert saved.learner.replay is None and dqn.abstract_state.learner.replay is None
-    resumed = dqn.restored(saved)
-    assert_identical(resumed.learner.params, state.learner.params)
-    assert not resumed.learner.ready and not np.any(resumed.learner.replay.priority)
 
 
 @pytest.mark.thorough

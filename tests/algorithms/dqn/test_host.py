@@ -90,19 +90,9 @@ def test_a_broken_engine_stops_the_run_and_leaves_a_good_state() -> None:
 
 def test_a_state_is_not_changed_by_the_next_call_but_for_the_big_arrays() -> None:
     """Those of the memory are handed on, as the protocol says: the state is donated."""
-    config = dqn_config(updates=3, save_replay=False, learning_starts=250)
+    config = dqn_config(updates=3, learning_starts=250)
     dqn, state, _ = train(HostTicTacToe(), config, 1)
     lanes, blobs = state.lanes, state.lanes.blobs.copy()
     dqn.advance(state)
     dqn.close()
     np.testing.assert_array_equal(lanes.blobs, blobs)
-
-
-def test_without_saving_the_memory_learning_waits_for_a_new_one() -> None:
-    config = dqn_config(updates=3, save_replay=False, learning_starts=250)
-    dqn, state, _ = train(HostTicTacToe(), config, 1)
-    steps = int(state.learner.steps)
-    assert state.learner.replay is None and dqn.abstract_state.learner.replay is None and steps > 0
-    state, metrics = run(dqn, state)  # with threads of its own, as in another process
-    dqn.close()
-    assert 0 < int(state.learner.steps) - steps < 3 * config.dqn.updates and metrics["train/replay"] > 250
