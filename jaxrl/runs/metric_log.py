@@ -26,7 +26,7 @@ from jaxrl.runs import distributed
 from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metrics import Metric, join
 from jaxrl.runs.stopwatch import compile_seconds
-from jaxrl.text_tables import duration
+from jaxrl.text_tables import count, duration
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -244,12 +244,7 @@ class Progress:
 
 def human(number: float) -> str:
     """12345 -> "12.3k"."""
-    if not math.isfinite(number):
-        return "-"
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= limit:
-            return f"{number / limit:.3g}{unit}"
-    return f"{number:.3g}"
+    return count(number).replace(" ", "") if math.isfinite(number) else "-"
 
 
 def _shown_number(value: float | None) -> str:
