@@ -46,7 +46,7 @@ class Anakin(Program):
         self._several = config.run.seeds > 1
         # A CPU gains nothing by vmap: in turns each training is bit by bit as alone, and takes no more working memory.
         on_cpu = mesh.devices.flat[0].platform == "cpu"
-        self._mapped = bool(config.run.vary) and on_cpu and not config.league.cross_play
+        self._mapped = bool(config.run.vary) and on_cpu
         places = self._shardings
         self._init = jax.jit(self._each(self._init_one), out_shardings=places.replace(lanes=None))
         self._init_lanes = jax.jit(self._each(self._lanes_of), out_shardings=places.lanes)
