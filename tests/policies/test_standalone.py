@@ -35,9 +35,9 @@ NETWORKS = {
     "lstm": {"network": {"kind": "recurrent", "hidden": [8], "recurrent": {"width": 6, "layers": 2}}},
     "gru": {"network": {"kind": "recurrent", "hidden": [8], "recurrent": {"cell": "gru", "width": 6}}},
 }
-SLOW_TO_COMPILE = ("car_soccer",)
 DENSE_ZOO = [name for name in zoo.names() if zoo.figures(name)["network"] in ("mlp", "recurrent")]  # others are refused
-ZOO = [pytest.param(name, marks=[pytest.mark.thorough] if name in SLOW_TO_COMPILE else []) for name in DENSE_ZOO]
+SLOW = [name for name in DENSE_ZOO if name.startswith("car_soccer")]  # minutes of compilation
+ZOO = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in DENSE_ZOO]
 
 
 def untrained(changes, game="tests.support.games:HighCard", name="untrained"):
