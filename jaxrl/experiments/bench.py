@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -73,7 +73,7 @@ def bench(
         for name, one in itertools.chain.from_iterable(filter(None, done)):
             trained[name].append(one)
     curves = {name: [curves_of(one) for one in of] for name, of in trained.items()}
-    levels = _levels(contenders, curves[contenders[0].name])
+    levels = _levels(contenders, curves)
     found = {
         name: [figures(one, own, levels) for one, own in zip(of, curves[name], strict=True)]
         for name, of in trained.items()
@@ -87,13 +87,14 @@ def bench(
     return 0
 
 
-def _levels(contenders: Sequence[Contender], first: Sequence[Mapping[str, Curve]]) -> list[Level]:
-    """Returns the milestones of all contenders; without any what evaluations of the first have come to in the mean."""
+def _levels(contenders: Sequence[Contender], curves: report.Curves) -> list[Level]:
+    """Returns the milestones of all contenders; without any what the median contender's evaluations end with."""
     each = itertools.chain.from_iterable(contender.load().train.milestones.items() for contender in contenders)
     if wanted := list(dict.fromkeys((name, value) for name, values in each for value in sorted(values))):
         return wanted
-    names = [name for name in report.TITLES if all(name in curves for curves in first)]
-    return [(name, float(np.mean([curves[name].value[-1] for curves in first]))) for name in names]
+    names = [name for name in report.TITLES if all(name in own for of in curves.values() for own in of)]
+    ends = {name: [np.mean([own[name].value[-1] for own in of]) for of in curves.values()] for name in names}
+    return [(name, float(np.median(of))) for name, of in ends.items()]
 
 
 # ---- length ---------------------------------------------------------------------------------------------------------
@@ -173,11 +174,10 @@ def text_of(contenders: Sequence[Contender], found: Mapping[str, Sequence[Mappin
         if title in PLAIN:
             columns[title] = [report.plain(values) for values in samples]
             continue
-        form = duration if title.startswith("CPU s") else count if title.startswith("steps") else "{:.1f}".format
-        columns[title] = [report.cell(values, form) for values in samples]
+        columns[title] = [report.cell(values, _form(title)) for values in samples]
         if title in ENDS.values():
-            known = [not np.isnan(values).any() for values in samples]
-            changes = [report.change(samples[0], values) if all(known) else "-" for values in samples[1:]]
+            known, form = not any(np.isnan(values).any() for values in samples), _form(title, "+")
+            changes = [report.change(samples[0], values, form) if known else "-" for values in samples[1:]]
             columns[f"{title}, change"] = ["", *changes]
     return "\n".join(
         [
@@ -188,3 +188,10 @@ def text_of(contenders: Sequence[Contender], found: Mapping[str, Sequence[Mappin
             *(f"{contender.name}: {contender.text}" for contender in contenders),
         ]
     )
+
+
+def _form(title: str, sign: str = "") -> Callable[[float], str]:
+    """Returns how numbers of a column are written; times are not negative, which ends of intervals may be."""
+    if " to " in title:
+        return lambda value: (duration if title.startswith("CPU s") else count)(max(value, 0.0))
+    return (f"{{:{sign}.1f}}" if title == ENDS[MEAN] else f"{{:{sign}.3g}}").format if title in ENDS.values() else count

@@ -20,12 +20,12 @@ INK, GRID = "#333333", "#d9d9d9"
 TITLES = {MEAN: "win rate", RETURN: "return"}  # of curves, means over the opponents
 AXES = {"steps": ("million steps", 1e6), "cpu": ("CPU minutes", 60.0)}
 
-Curves = Mapping[str, Sequence[Mapping[str, Curve]]]  # contender -> by training -> by title
+Curves = Mapping[str, Sequence[Mapping[str, Curve]]]  # contender -> by training -> by name
 
 
-def cell(values: Sequence[float] | np.ndarray, form: Callable[[float], str] = "{:.1f}".format) -> str:
+def cell(values: np.ndarray, form: Callable[[float], str]) -> str:
     """Returns a mean over trainings with Student's 95 % interval, and how many have the figure if some are NaN."""
-    known = np.array([each for each in values if not np.isnan(each)])
+    known = values[~np.isnan(values)]
     share = f" ({len(known)} of {len(values)})" if 0 < len(known) < len(values) else ""
     if len(known) < 2:
         return "-" if not len(known) else f"{form(known[0])}{share}"
@@ -38,7 +38,7 @@ def plain(values: np.ndarray) -> str:
     return "-" if np.isnan(mean) else count(mean)
 
 
-def change(left: np.ndarray, right: np.ndarray, form: Callable[[float], str] = "{:+.1f}".format) -> str:
+def change(left: np.ndarray, right: np.ndarray, form: Callable[[float], str]) -> str:
     """Returns the difference of the means of two contenders, f64[S] each, with Welch's 95 % interval."""
     if len(right) < 2:
         return form(float(right[0] - left[0]))

@@ -229,7 +229,10 @@ def _run(sweep: Sweep, batch: Sequence[Any]) -> int | str:
     except UserError as error:
         if not pruning.over and len(batch) > 1:
             print(f"  {error}\n  each by itself:", flush=True)
-            return _run_alone(sweep, batch)
+            for trial in batch:
+                _note(trial, trial_name(trial.number), 0, 1)
+            # After one that fails or is stopped the others are as if their process had gone: they are taken over.
+            return next(filter(None, (_run(sweep, [trial]) for trial in batch)), "")
         for trial in batch:
             sweep.study.tell(trial.number, state=state.PRUNED if pruning.over else state.FAIL)
         print("  pruned" if pruning.over else f"  failed: {error}", flush=True)
@@ -239,18 +242,6 @@ def _run(sweep: Sweep, batch: Sequence[Any]) -> int | str:
         sweep.study.tell(trial.number, **({"state": state.PRUNED} if pruned else {"values": score}))
         print(f"  {trial_name(trial.number)}: {'pruned' if pruned else f'{by} {score:.4g}'}", flush=True)
     return ""
-
-
-def _run_alone(sweep: Sweep, batch: Sequence[Any]) -> int | str:
-    """Trains trials one after the other, of which one may have spoilt their run; returns as `_next_trials`."""
-    found: list[str] = []
-    for trial in batch:
-        _note(trial, trial_name(trial.number), 0, 1)
-    for trial in batch:
-        if isinstance(code := _run(sweep, [trial]), int):
-            return code
-        found.append(code)
-    return next(filter(None, found), "")
 
 
 def _trained(sweep: Sweep, trial: Any) -> list[Trained]:

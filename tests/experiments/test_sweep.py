@@ -107,6 +107,15 @@ def test_trials_side_by_side(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.thorough
+def test_one_that_diverges_spoils_no_other(tmp_path, capsys):
+    assert cli.main(arguments("--over", "ppo.learning_rate=1e-3,1e30", "--trials", "4")) == 0
+    found = json.loads((tmp_path / "runs" / "levers-sweep" / "sweep.json").read_text())["trials"]
+    states = {each["state"]: each["values"]["ppo.learning_rate"] for each in found}
+    assert states == {"complete": "0.001", "fail": "1e+30"} and "each by itself" in capsys.readouterr().out
+    assert [each["run"] for each in found] == [f"trial{number:03}" for number in range(4)]
+
+
+@pytest.mark.thorough
 def test_a_trial_that_a_stop_rule_ends_has_a_score(tmp_path):
     assert cli.main(arguments(*OVER, "--trials", "1", "train.stop.cpu_minutes=1e-9")) == 0
     (trial,) = json.loads((tmp_path / "runs" / "levers-sweep" / "sweep.json").read_text())["trials"]
