@@ -232,7 +232,7 @@ def _run(sweep: Sweep, batch: Sequence[Any]) -> int | str:
             for trial in batch:
                 _note(trial, trial_name(trial.number), 0, 1)
             # After one that fails or is stopped the others are as if their process had gone: they are taken over.
-            return next(filter(None, (_run(sweep, [trial]) for trial in batch)), "")
+            return next((end for trial in batch if (end := _run(sweep, [trial]))), "")
         for trial in batch:
             sweep.study.tell(trial.number, state=state.PRUNED if pruning.over else state.FAIL)
         print("  pruned" if pruning.over else f"  failed: {error}", flush=True)
