@@ -107,7 +107,7 @@ def test_files_of_users(tmp_path: Path) -> None:
     ("bad", "sentence"),
     [
         (tree(models=None), "roster: units.0 (Squad) lacks models: give a whole number from 1 to 20."),
-        (tree(keywords="fly"), "must be a list of infantry, smoke, fly or vehicle, got 'fly'."),
+        (tree(keywords=3), "keywords.0 must be infantry, smoke, fly or vehicle, got 3."),
         (weapon(A="D4"), "or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6), got 'D4'."),
         (weapon(D=13), "D must be a whole number from 1 to 12, or dice"),
         (weapon(abilities={"heavy": 1}), "abilities.heavy must be true, or left out, got 1."),
