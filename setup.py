@@ -27,7 +27,7 @@ LINK = ["-fsanitize=address"] if KIND == "address" else []
 
 
 def extensions() -> list[Extension]:
-    """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists, and the one they share."""
+    """Returns an extension for every .pyx file of the packages (or of JAXRL_ONLY), and the one they share."""
     only = os.environ.get("JAXRL_ONLY")
     found = (path for root in ("envs", "jaxrl") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
@@ -44,7 +44,7 @@ def extensions() -> list[Extension]:
 
 
 def write_layout() -> None:
-    """The numbers of envs/jaxrl_envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12,
+    """Writes the numbers of envs/jaxrl_envs/forge/layout.py for Cython, also of what it lists: TYPE_ORDER = 12,
     NUM_TYPES = 15."""
     declared = runpy.run_path("envs/jaxrl_envs/forge/layout.py")
     numbers = {name: int(value) for name, value in declared.items() if isinstance(value, int | float)}

@@ -22,7 +22,7 @@ class FlaxPlugin(Plugin):
     """The plugin that `[tool.mypy] plugins` names."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
-        """The hook for one decorator."""
+        """Returns the hook for one decorator."""
         return _add_replace if fullname == "flax.struct.dataclass" else None
 
 

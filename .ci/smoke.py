@@ -52,7 +52,7 @@ def main(programs: Path) -> int:
 
 
 def said(*words: str) -> str:
-    """What a command prints, in this process: a start costs more than an answer."""
+    """Returns what a command prints, in this process: a start costs more than an answer."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         assert cli.main(list(words)) == 0, words
@@ -60,7 +60,7 @@ def said(*words: str) -> str:
 
 
 def check_files(package: Path) -> None:
-    """All that is read at run time is there: configurations, policies, compiled parts, pages of the browser."""
+    """Checks that all that is read at run time is there: configurations, policies, compiled parts, pages."""
     for folder, pattern, least in (
         ("configs", "*.yaml", 15),
         ("configs/ratings", "*.yaml", 2),

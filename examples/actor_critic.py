@@ -74,11 +74,11 @@ class ActorCritic(Algorithm):
         self.optimizer = optax.scale_by_rms(decay=0.99, eps=1e-5)
 
     def hyper(self) -> Hyper:
-        """Numbers and schedules as traced values: changing one compiles nothing again."""
+        """Returns numbers and schedules as traced values: changing one compiles nothing again."""
         return make_hyper(self.section, self.config.num_updates)
 
     def init(self, key: jax.Array) -> A2CLearner:
-        """New parameters."""
+        """Draws new parameters."""
         params = self.network.init(key)
         return A2CLearner(params=params, hyper=self.hyper(), opt_state=self.optimizer.init(params))
 

@@ -24,7 +24,7 @@ class AimCallback(Callback):
         note.write_text(self.run.hash)
 
     def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A line, tag by tag."""
+        """Tracks a line, tag by tag."""
         for tag, number in metrics.items():
             self.run.track(number, name=tag, step=step)
 

@@ -33,7 +33,7 @@ class MediaCallback(Callback):
         self.directory, self.step = run.directory, run.step
 
     def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A table of the win rates, where the line is one of an evaluation."""
+        """Shows a table of the win rates, where the line is one of an evaluation."""
         self.step = step
         won = {
             tag.split("/")[1]: value
@@ -44,13 +44,13 @@ class MediaCallback(Callback):
             self.table("evaluation", ["opponent", "won"], [[name, value] for name, value in won.items()])
 
     def on_checkpoint(self, update: int, directory: Path) -> None:
-        """A histogram for each array of the parameters."""
+        """Shows a histogram for each array of the parameters."""
         saved = read_checkpoint(find_run(self.directory), str(update))
         for path, array in jax.tree.leaves_with_path(params_of(saved.arrays)):
             self.histogram(f"parameters/{jax.tree_util.keystr(path, simple=True, separator='/')}", np.asarray(array))
 
     def on_end(self, finished: bool) -> None:
-        """A film of the game with the highest return of the last evaluation that kept one."""
+        """Shows a film of the game with the highest return of the last evaluation that kept one."""
         kept = sorted((self.directory / "replays").glob("*/highest_return.replay"))
         if not kept:
             return
@@ -97,7 +97,7 @@ class TensorBoardMedia(MediaCallback):
         self.writer.add_text(name, "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines), self.step)
 
     def histogram(self, name: str, values: np.ndarray) -> None:
-        """On the page of histograms and distributions."""
+        """Adds it to the page of histograms and distributions."""
         self.writer.add_histogram(name, values, self.step)
 
     def film(self, name: str, file: Path) -> None:

@@ -54,7 +54,7 @@ class Nim(Env):
         )
 
     def observe(self, state, seat):
-        """bool[largest + 1], one-hot: both seats see the pile and nothing else is hidden."""
+        """Returns bool[largest + 1], one-hot: both seats see the pile and nothing else is hidden."""
         return jnp.arange(self.largest + 1) == state.stones
 
     def render(self, state, seat=None):
@@ -76,5 +76,5 @@ class Nim(Env):
 
 
 def legal(stones):
-    """bool[3]: at most as many as there are."""
+    """Returns bool[3]: at most as many as there are."""
     return jnp.arange(3) < stones

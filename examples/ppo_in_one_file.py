@@ -70,7 +70,7 @@ class TicTacToe(Env):
         return state.replace(rewards=rewards, terminated=won | jnp.all(cells >= 0))
 
     def observe(self, state: Any, seat: jax.Array) -> jax.Array:
-        """f32[18]: this seat's marks, the other seat's marks."""
+        """Returns f32[18]: this seat's marks, the other seat's marks."""
         return jnp.concatenate([state.cells == seat, state.cells == 1 - seat]).astype(jnp.float32)
 
 
@@ -126,7 +126,7 @@ def collect(game: AutoReset, apply: Any, params: Any, lanes: State, key: jax.Arr
 def advantages(
     rollout: Decision, last_seat: jax.Array, last_value: Any, gamma: float, gae_lambda: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Generalized advantage estimation (https://arxiv.org/abs/1506.02438) for seats that take turns.
+    """Estimates generalized advantages (https://arxiv.org/abs/1506.02438) for seats that take turns.
 
     What a seat earns from one of its decisions up to its next one belongs to the former, also by another seat's move.
     Games must end by their rules, not by a time limit. `last_seat` and `last_value` [B] belong to the decision after
@@ -160,7 +160,7 @@ class Losses(NamedTuple):
 def loss(
     params: Any, apply: Any, config: Config, made: Decision, advantage: jax.Array, target: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, Losses]:
-    """The clipped surrogate, half the squared error of the value and the entropy bonus, of N weighted decisions."""
+    """Sums the clipped surrogate, half the squared value error and the entropy bonus of N weighted decisions."""
     logits, value = apply(params, made.observation, made.mask)
     log_probs = jax.nn.log_softmax(logits)
     log_prob = jnp.take_along_axis(log_probs, made.action[:, None], axis=1)[:, 0]

@@ -19,7 +19,7 @@ class Residual(NetworkModule):
 
     @nn.compact
     def __call__(self, memory: Memory, encoded: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
-        """(memory, features f32[F]) -> memory, (logits f32[A], value f32[])."""
+        """Maps (memory, features f32[F]) to memory, (logits f32[A], value f32[])."""
         dtype, width = jnp.dtype(self.config.compute_dtype), self.config.hidden[0]
         x = nn.Dense(width, dtype=dtype, name="into")(encoded)
         for index, _ in enumerate(self.config.hidden):

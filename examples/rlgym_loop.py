@@ -1,4 +1,4 @@
-"""How a user of RLGym 2 begins: its builders as options, its loop; then the same arena as one compiled program.
+"""First steps for a user of RLGym 2: its builders as options, its loop; then the same arena as one compiled program.
 
 python -m examples.rlgym_loop                                 # this file: one arena, Python in the loop, as in RLGym
 jaxrl train --config car_soccer env.options.rewards.touch=1   # the same options; thousands of arenas and PPO, compiled
@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def play(env: RLGym, decisions: int, seed: int = 0) -> dict[str, float]:
-    """Random play; what each agent has earned."""
+    """Plays at random; returns what each agent has earned."""
     rng, earned = np.random.default_rng(seed), dict.fromkeys(env.agents, 0.0)
     env.reset()
     for _ in range(decisions):

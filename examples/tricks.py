@@ -53,7 +53,7 @@ class Tricks(Env):
         )
 
     def observe(self, state, seat):
-        """bool[5, 15]: the own hand, all cards played, and the cards on the table from this seat on."""
+        """Returns bool[5, 15]: the own hand, all cards played, and the cards on the table from this seat on."""
         table = jnp.roll(state.table, -seat)[:, None] == jnp.arange(CARDS)
         return jnp.concatenate([jnp.stack([state.holder == seat, state.holder == GONE]), table])
 

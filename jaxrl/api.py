@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import Config, presets, trust
+from jaxrl.config import presets, trust
 from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
@@ -71,8 +71,10 @@ def train(
         cannot go on.
       KeyboardInterrupt: it was stopped.
     """
-    wanted = _config(config, overrides, allow)
-    file = None if isinstance(config, Mapping) else config
+    if isinstance(config, Mapping):
+        file, wanted = None, configs.from_dict(presets.apply_overrides(dict(config), overrides))
+    else:
+        file, wanted = config, configs.load(config, overrides, allow)
     default = presets.default_name(file, wanted.env.id, overrides)
     wanted = configs.named(wanted, name or wanted.run.name or default)
     xla.prepare_training(wanted)
@@ -161,9 +163,3 @@ def tournament(
     field = find_players(names, sampled=sampled, allow=allow)
     enable_compilation_cache(field.config.run.cache_dir)
     return Tournament(field.env, field.players, deals=deals, seed=seed).run()
-
-
-def _config(config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[str], allow: Collection[str]) -> Config:
-    if isinstance(config, Mapping):
-        return configs.from_dict(presets.apply_overrides(dict(config), overrides))
-    return configs.load(config, overrides, allow)

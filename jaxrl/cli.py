@@ -54,7 +54,7 @@ COMMANDS = {  # name -> module, see `Command`
     "film": "jaxrl.matches.recording.command_film",
     "export": "jaxrl.policies.command_export",
     "check": "jaxrl.games.command_check",
-    "verify": "jaxrl.games.command_verify",
+    "verify": "jaxrl.training.launching.command_verify",
     "ablate": "jaxrl.experiments.command_ablate",
     "sweep": "jaxrl.experiments.command_sweep",
     "bench": "jaxrl.experiments.command_bench",
@@ -64,7 +64,6 @@ COMMANDS = {  # name -> module, see `Command`
     "zoo": "jaxrl.policies.command_zoo",
     "games": "jaxrl.games.command_games",
     "runs": "jaxrl.runs.command_runs",
-    "status": "jaxrl.runs.command_status",
     "config": "jaxrl.games.command_config",
 }
 GROUPS = {  # in the overview; commands that are not named here are `OTHERS`
@@ -73,6 +72,7 @@ GROUPS = {  # in the overview; commands that are not named here are `OTHERS`
     "play": "play serve site film export zoo",
 }
 OTHERS = "inspect"
+MOVED = {"status": "runs", "rate": "tournament"}  # names of earlier versions
 
 
 class Command(Protocol):
@@ -176,7 +176,7 @@ class _Plain:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of `run`; mistakes of the user, a full disk and too little memory end in one sentence on stderr."""
+    """Returns the exit code of `run`; user mistakes, a full disk and too little memory end in a sentence on stderr."""
     code = 0
     try:
         code = run()
@@ -198,24 +198,22 @@ def guarded(run: Callable[[], int]) -> int:
         return _complain(
             f"cannot read or write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
         )
+    except MemoryError:
+        return _complain(OUT_OF_MEMORY)
     except Exception as error:
-        return _complain(OUT_OF_MEMORY) if is_out_of_memory(error) else _not_ours(error)
+        full = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)  # says XLA
+        return _complain(OUT_OF_MEMORY) if full else _not_ours(error)
     finally:
         _drop_output()
 
 
 def _not_ours(error: Exception) -> int:
-    """One sentence for a mistake in a game, a network, ... of the user's own; ours are raised, and so are all of them
+    """Prints one sentence for a mistake in the user's own game, network, ...; ours are raised, and so are all of them
     under `python -X dev`."""
     told = user_code.fault(error)
     if told is None or sys.flags.dev_mode:
         raise error
     return _complain(f"{told} (`python -X dev -m jaxrl …` shows what led to it)")
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Returns whether Python, NumPy or XLA says that there is no memory left."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error))
 
 
 def _flush() -> None:
@@ -241,6 +239,8 @@ def _run(argv: list[str]) -> int:
         return 0
     name, rest = argv[0], argv[1:]
     known = [*COMMANDS, *registry.games_with("commands")]
+    if name in MOVED:
+        raise UserError(f"`jaxrl {name}` is `jaxrl {MOVED[name]}` now.")
     if name not in known:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
     parser = Parser(prog=f"jaxrl {name}", allow_abbrev=False)
@@ -297,7 +297,7 @@ def complete() -> None:
 
 
 def _merge_overrides(args: argparse.Namespace) -> None:
-    """--devices and --deterministic are short for two configuration keys."""
+    """Adds the keys for which --devices and --deterministic are short."""
     overrides = getattr(args, "overrides", None)
     if overrides is None:
         return

@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, samples: np.ndarray) -> Estimate:
-        """From f64[D] independent samples, which should not be far from normal: of skewed ones few cover less."""
+        """Estimates from f64[D] independent samples, not far from normal: intervals of few skewed ones cover less."""
         samples = np.asarray(samples, np.float64)
         if samples.size == 0:
             return cls(math.nan, math.nan)
@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
         return cls(mean, high - mean)
 
     def record(self) -> dict[str, float | None]:
-        """For JSON, which has no NaN."""
+        """Returns a record for JSON, which has no NaN."""
         named = {"mean": self.mean, "half_width_95": self.half}
         return {name: value if math.isfinite(value) else None for name, value in named.items()}
 
@@ -102,50 +102,38 @@ def design_of(hits: np.ndarray, counted: np.ndarray) -> Design:
     return Design((squares * deals / (deals - 1) + prior) / (games * independent + prior), deals - 1)
 
 
-def median_interval(values: Sequence[float]) -> Interval:
-    """Returns the median with the 95 % interval of its order statistics; fewer than 6 values give their range."""
-    ordered, n = sorted(values), len(values)
-    rank, tail = 0, 0.5**n  # tail = P(fewer than rank + 1 of n values are below the median)
-    while tail <= 0.025 and rank + 1 <= n // 2:
-        rank += 1
-        tail += math.comb(n, rank) * 0.5**n
-    low = max(0, rank - 1)
-    return Interval(float(np.median(ordered)), ordered[low], ordered[n - 1 - low])
-
-
-def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Returns the relative gain of the median, with a bootstrap interval (always the same resamples)."""
+def ratio_of_medians(before: Sequence[float], after: Sequence[float]) -> tuple[Interval, Interval, Interval]:
+    """Returns both medians and the relative gain, with bootstrap intervals (always the same resamples)."""
     generator = np.random.default_rng(0)
 
     def medians(values: Sequence[float]) -> np.ndarray:
         sample = generator.choice(np.asarray(values, np.float64), (RESAMPLES, len(values)))
         return np.median(sample, axis=1)
 
-    gains = medians(after) / medians(before) - 1.0
-    low, high = np.percentile(gains, [2.5, 97.5])
-    return Interval(float(np.median(after) / np.median(before)) - 1.0, float(low), float(high))
+    def interval(value: float, samples: np.ndarray) -> Interval:
+        return Interval(value, *np.percentile(samples, [2.5, 97.5]).tolist())
 
-
-def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Returns the mean with the interval of `Estimate.of`; None for an empty sequence."""
-    mean, half = Estimate.of(np.array(values))
-    return Interval(mean, mean - half, mean + half) if len(values) else None
+    new, old = medians(after), medians(before)
+    first, second = float(np.median(before)), float(np.median(after))
+    return interval(first, old), interval(second, new), interval(second / first - 1.0, new / old - 1.0)
 
 
 def student_interval(values: np.ndarray) -> Interval:
-    """Returns the mean of values or paired differences f64[N >= 2] with Student's t interval, for small samples."""
-    count = len(values)
-    half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(count))
-    mean = float(np.mean(values))
+    """Returns the mean of values or paired differences f64[N >= 1] with Student's t interval, NaN if N is 1."""
+    count, mean, half = len(values), float(np.mean(values)), math.nan
+    if count > 1:
+        half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half)
 
 
 def welch_interval(left: np.ndarray, right: np.ndarray) -> Interval:
-    """The difference of means, `right` - `left`, of independent samples f64[N >= 2] with unequal variances (Welch).
+    """Returns the difference of means of independent samples f64[N >= 1] with unequal variances, right - left (Welch).
 
     B. L. Welch 1947, https://doi.org/10.1093/biomet/34.1-2.28
     """
     change = float(np.mean(right) - np.mean(left))
+    if min(len(left), len(right)) < 2:
+        return Interval(change, math.nan, math.nan)
     parts = np.array([np.var(side, ddof=1) / len(side) for side in (left, right)])
     total = float(parts.sum())
     if total == 0.0:
@@ -156,7 +144,7 @@ def welch_interval(left: np.ndarray, right: np.ndarray) -> Interval:
 
 
 def difference(left: Interval | None, right: Interval | None, newcombe: bool = False) -> Interval | None:
-    """`right` - `left` of independent estimates; `newcombe` for intervals that are not symmetric."""
+    """Returns `right` - `left` of independent estimates; `newcombe` for intervals that are not symmetric."""
     if left is None or right is None:
         return None
     change = right.value - left.value

@@ -19,7 +19,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def align(cells: list[list[str]]) -> str:
-    """A Markdown table, head first, with columns padded for the terminal. A name with line breaks stays on its line."""
+    """Makes a Markdown table, head first, padded for the terminal. A name with line breaks stays on its line."""
     cells = [[cell.replace("\n", "\\n") for cell in row] for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
@@ -41,7 +41,7 @@ def count(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """3725 -> "1:02:05"."""
+    """Formats 3725 as "1:02:05"."""
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
@@ -73,7 +73,7 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 
 
 def cores(facts: dict[str, Any]) -> str:
-    """{"cores": 2, ...} -> "2 cores"."""
+    """Formats {"cores": 2, ...} as "2 cores"."""
     number = facts.get("cores")
     return "1 core" if number == 1 else f"{number} cores"
 
@@ -99,7 +99,7 @@ def machine(facts: dict[str, Any]) -> str:
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of nested mappings by dotted key."""
+    """Returns the leaves of nested mappings by dotted key."""
     found: dict[str, Any] = {}
     for key, value in tree.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxrl.config import Config
 from jaxrl.runs.config import device_count
@@ -72,6 +72,18 @@ def on_cpu() -> bool:
         return chosen.split(",")[0] == "cpu"
     hardware = any(Path(path).exists() for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/accel0", "/dev/kfd"))
     return not (_plugins() and hardware)
+
+
+def conditions() -> dict[str, Any]:
+    """Returns what the bits of a training depend on beside its configuration and the sources: versions, devices, the
+    processor's vectors, and XLA's flags but those that name a place."""
+    import jax
+    import jaxlib
+
+    flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "/" not in flag]
+    versions = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+    devices = {"backend": jax.default_backend(), "devices": jax.device_count(), "vectors": resources.vector_width()}
+    return versions | devices | {"xla_flags": " ".join(sorted(flags))}
 
 
 def set_devices(devices: int, deterministic: bool = False) -> None:

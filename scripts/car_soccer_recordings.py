@@ -55,25 +55,25 @@ class Start(NamedTuple):
 
 
 def play(rng: np.random.Generator, teams: Sequence[int]) -> Start:
-    """Cars at rest anywhere on the floor, and a flying ball."""
+    """Returns cars at rest anywhere on the floor, and a flying ball."""
     ball = rng.uniform((-2500, -3500, 100), (2500, 3500, 1500)), rng.uniform(-1, 1, 3) * (1500, 1500, 800), np.zeros(3)
     return Start(np.array(ball), [_on_floor(rng, 0, (3300, 4300)) for _ in teams])
 
 
 def air(rng: np.random.Generator) -> Start:
-    """A car turned and spinning anyhow, far from all surfaces."""
+    """Returns a car turned and spinning anyhow, far from all surfaces."""
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     position = rng.uniform((-2500, -3500, 700), (2500, 3500, 1400))
     return _with_ball(rng, Car(position, axes[0], axes[1], rng.uniform(-900, 900, 3), False))
 
 
 def floor(rng: np.random.Generator) -> Start:
-    """A car that drives on the floor."""
+    """Returns a car that drives on the floor."""
     return _with_ball(rng, _on_floor(rng, 1500, (3000, 3800)))
 
 
 def ramp(rng: np.random.Generator) -> Start:
-    """A car on the middle of a facet of the ramp below a side wall, in any direction."""
+    """Returns a car on the middle of a facet of the ramp below a side wall, in any direction."""
     angle = (rng.integers(1, mesh.ARC_FACETS - 1) + 0.5) * np.pi / 2 / mesh.ARC_FACETS
     inward = np.cos(np.pi / 4 / mesh.ARC_FACETS) * mesh.SIDE_RAMP  # from the axis of the arc to the middle of a facet
     up = np.array([-np.sin(angle), 0, np.cos(angle)])
@@ -82,17 +82,17 @@ def ramp(rng: np.random.Generator) -> Start:
 
 
 def wall(rng: np.random.Generator) -> Start:
-    """A car on a side wall, in any direction."""
+    """Returns a car on a side wall, in any direction."""
     return _on(rng, np.array([mesh.X, *rng.uniform((-2000, 700), (2000, 1200))]), np.array([-1.0, 0, 0]))
 
 
 def ceiling(rng: np.random.Generator) -> Start:
-    """A car below the ceiling, in any direction."""
+    """Returns a car below the ceiling, in any direction."""
     return _on(rng, np.array([*rng.uniform(-1, 1, 2) * (2500, 3000), mesh.Z]), np.array([0, 0, -1.0]))
 
 
 def goal(rng: np.random.Generator) -> Start:
-    """A car on the floor in a goal, in any direction."""
+    """Returns a car on the floor in a goal, in any direction."""
     place = np.array([*rng.uniform((-600, 5250), (600, 5750)), 0])
     return _on(rng, place, np.array([0, 0, 1.0]), np.array([0, 4200, 200.0]))
 
@@ -110,7 +110,7 @@ def _on_floor(rng: np.random.Generator, speed: float, most: tuple[float, float])
 
 
 def _on(rng: np.random.Generator, place: np.ndarray, up: np.ndarray, ball: np.ndarray | None = None) -> Start:
-    """A car that drives on a surface at a place."""
+    """Puts a car on a surface at a place."""
     along = np.cross(up, rng.normal(size=3))
     forward = along / np.linalg.norm(along)
     car = Car(place + REST * up, forward, up, forward * rng.uniform(0, 1500), boost=rng.uniform(0, 100))
@@ -118,7 +118,7 @@ def _on(rng: np.random.Generator, place: np.ndarray, up: np.ndarray, ball: np.nd
 
 
 def _with_ball(rng: np.random.Generator, car: Car, at: np.ndarray | None = None) -> Start:
-    """A ball on the car's way, towards the middle of the arena unless told where."""
+    """Returns a ball on the car's way, towards the middle of the arena unless told where."""
     if at is None:
         at = np.clip(car.position + car.forward * rng.uniform(400, 900) + car.up * 150, -3000, 3000)
         at = np.clip(at, (-3000, -4000, 200), (3000, 4000, 1600))
@@ -129,7 +129,7 @@ def _with_ball(rng: np.random.Generator, car: Car, at: np.ndarray | None = None)
 
 
 def controls(rng: np.random.Generator, simulator: Recorder) -> np.ndarray:
-    """f64[P, 8] for the next action: each car chases the ball, or takes any row of the table, with equal chances."""
+    """Draws f64[P, 8] of the next action: each car chases the ball or takes any row of the table, half and half."""
     ball = np.array(simulator.arena.ball.get_state().pos.as_tuple())
     rows = TABLE[rng.integers(len(TABLE), size=len(simulator.cars))].astype(float)
     for row, car, chases in zip(rows, simulator.cars, rng.random(len(rows)) < 0.5, strict=True):
@@ -168,7 +168,7 @@ class Recorder:
             car.set_controls(self._module.CarControls(*row[:5], jump=jump, boost=boost, handbrake=handbrake))
 
     def state(self, whole: bool = False) -> dict[str, Any]:
-        """The state as a recording has it: where everything is, or the whole with which an episode begins."""
+        """Returns the state for a recording: where everything is, or the whole with which an episode begins."""
         ball = self.arena.ball.get_state()
         found: dict[str, Any] = {"ball": {"pos": _short(ball.pos.as_tuple(), whole)}, "cars": []}
         if whole:
@@ -189,14 +189,14 @@ class Recorder:
 
 
 def _short(values: Sequence[float], whole: bool, digits: int = 3) -> list[float]:
-    """Numbers with as many digits as an f32 has, or fewer."""
+    """Returns numbers with as many digits as an f32 has, or fewer."""
     return [float(str(np.float32(value))) if whole else round(value, digits) for value in values]
 
 
 def record(
     module: ModuleType, meta: dict[str, Any], start: Start, length: int, seed: Sequence[int], every: int = EVERY
 ) -> dict[str, Any]:
-    """One episode of `length` ticks; controls are drawn from the seed, or rows for all of it (`meta["controls"]`)."""
+    """Records `length` ticks; controls are drawn from the seed, or rows for all of it (`meta["controls"]`)."""
     rng = np.random.default_rng(seed)
     fixed = meta.pop("controls", None)
     recorder = Recorder(module, meta["teams"], start)
@@ -230,7 +230,7 @@ SCENARIOS = {
 
 
 def episodes(every: int = EVERY, count: int = EPISODES) -> dict[str, dict[str, Any]]:
-    """All episodes by name."""
+    """Records all episodes by name."""
     module = rocketsim.started()
     found = {}
     for name, teams in TEAMS.items():
@@ -277,7 +277,7 @@ class Encounter(NamedTuple):
     length: int = 120
 
     def start(self) -> Start:
-        """The cars, and a ball far away."""
+        """Returns the cars, and a ball far away."""
         cars = []
         for x, y, yaw, speed, z in zip(
             (0, self.aside), (-self.away, 0), np.radians((self.nose, self.turn)), self.speeds, self.heights, strict=True
@@ -302,7 +302,7 @@ ENCOUNTERS = {  # not head on without any angle: two faces are then as deep as e
 
 
 def encounters() -> dict[str, dict[str, Any]]:
-    """All encounters by name."""
+    """Records all encounters by name."""
     module, found = rocketsim.started(), {}
     for name, given in ENCOUNTERS.items():
         meta = {"teams": given.teams, "flat_until_tick": given.length, "touches_mesh": False, "ties": False}

@@ -55,7 +55,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links as the site has them, and what is generated in the place of its mark."""
+    """Rewrites links for the site, and puts what is generated in the place of its mark."""
     markdown = BADGES.sub("", markdown)
     parts = FENCE.split(markdown)  # every second one is a block of code
     parts[::2] = [LINK.sub(lambda found: found[1] + _on_site(page.file.src_uri, found[2]), part) for part in parts[::2]]
@@ -64,7 +64,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _target(page: str, link: str) -> str | None:
-    """What a link means, as a path from the root of the repository; None: it leads elsewhere."""
+    """Returns the target of a link as a path from the root of the repository; None: it leads elsewhere."""
     if re.match(r"\w+:", link):
         return None
     origin = next((source for source, uri in PAGES.items() if uri == page), f"docs/{page}")
@@ -72,7 +72,7 @@ def _target(page: str, link: str) -> str | None:
 
 
 def _on_site(page: str, link: str) -> str:
-    """The same link on the site, from its page; "-": a folder, which it does not have."""
+    """Returns the same link on the site, from its page; "-": a folder, which it does not have."""
     target = _target(page, link)
     if target is None:
         return link
@@ -84,7 +84,7 @@ def _on_site(page: str, link: str) -> str:
 
 
 def _configuration() -> str:
-    """Tables of all keys, and of the options of every registered game."""
+    """Makes tables of all keys, and of the options of every registered game."""
     parts = [f"## {each.title}\n\n{_cell(each.doc)}\n\n{_table(each)}" for each in keys.sections()]
     games = ((id, each) for id in registry.registered() for each in keys.options_of(id))
     parts += [f"## {id}, {each.title}\n\n{_cell(each.doc)}\n\n{_table(each)}" for id, each in games]
@@ -102,7 +102,7 @@ def _cell(text: str) -> str:
 
 
 def _commands() -> str:
-    """The help of every command."""
+    """Returns the help of every command."""
     os.environ["COLUMNS"] = "100"
     parsers = []
     for name, help in cli.commands().items():

@@ -22,7 +22,7 @@ PAGES = [ROOT / "docs" / "results" / name for name in ("measured.md", "archive.m
 
 
 def sections() -> dict[str, str]:
-    """The commands that make the tables of each section again, by its title."""
+    """Returns the commands that make the tables of each section again, by its title."""
     texts = (re.split(r"^#{2,3} (.*)\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:] for page in PAGES)
     parts = [part for text in texts for part in text]
     blocks = (re.search(r"```bash\n(.*?)```", text, re.DOTALL) for text in parts[1::2])
@@ -30,7 +30,7 @@ def sections() -> dict[str, str]:
 
 
 def stamp() -> str:
-    """Commit, machine and date."""
+    """Returns commit, machine and date."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -80,11 +80,8 @@ class Agreement(NamedTuple):
 
 def load_matrix(path: str | Path) -> PublishedMatrix:
     """Reads {"names": [...], "win": [[per cent]], "draw": ..., "loss": ..., "games": number or matrix}, such as a
-    tournament writes (matrix.json); "rounding" is the last digit of the percentages, 0 if left out.
-
-    Raises:
-      UserError: no such file, or it is something else.
-    """
+    tournament writes (matrix.json); "rounding" is the last digit of the percentages, 0 if left out. Raises UserError if
+    no such file, or it is something else."""
     try:
         content = files.read(path)
         names = [str(name) for name in content["names"]]
@@ -157,7 +154,7 @@ def compare(results: RoundRobin, reference: PublishedMatrix) -> Agreement:
 
 
 def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
-    """f64[2, 2], in per cent squared, of the difference of wins and draws between both matrices."""
+    """Returns f64[2, 2], in per cent squared, of the difference of wins and draws between both matrices."""
     deals = float(results.deals[i, j])
     theirs = reference.games[at] / results.num_sides
     sampling = 1e4 * results.covariance[i, j] * (1 / deals + 1 / theirs)
@@ -166,7 +163,7 @@ def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int,
 
 
 def players_table(results: RoundRobin, reference: PublishedMatrix) -> str:
-    """Mean win rates against the others beside the published ones, in Markdown."""
+    """Returns mean win rates against the others beside the published ones, in Markdown."""
     known = [name for name in results.names if name in reference.names]
     here = [results.names.index(name) for name in known]
     there = [reference.names.index(name) for name in known]

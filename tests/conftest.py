@@ -33,8 +33,14 @@ FAST = AS_USERS not in os.environ.get("XLA_FLAGS", "")
 if FAST:
     xla.add_flag("xla_backend_optimization_level", "0")
     xla.add_flag("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
+    xla.add_flag("xla_cpu_parallel_codegen_split_count", "1")  # parts for several cores are 25 % more work
     if importlib.metadata.version("jaxlib").startswith("0.10."):  # XLA ends a process whose flag it does not know
         xla.add_flag("xla_cpu_use_fusion_emitters", "false")
+
+# Every process collects all files, which takes 34 CPU seconds if none finds what another has compiled; containers often
+# ask for that.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Tracing makes many objects and hardly any cycles; a process that has seen half of the suite looks through all of them
 # again and again for nothing.
@@ -95,7 +101,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _resident() -> int:
-    """Bytes of memory that this process holds; 0 where the system does not say."""
+    """Returns the bytes of memory that this process holds; 0 where the system does not say."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -104,7 +110,7 @@ def _resident() -> int:
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """What is marked `optimised` computes for long: a process of its own compiles it as users' programs are."""
+    """Runs a test marked `optimised`, which computes for long, in a process that compiles as users' programs are."""
     if not FAST or pyfuncitem.get_closest_marker("optimised") is None:
         return None
     command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", pyfuncitem.nodeid]

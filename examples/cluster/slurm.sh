@@ -4,7 +4,8 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=4
 set -euo pipefail
-export RAY_USAGE_STATS_ENABLED=0 SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')   # a line of its own: a failure ends the job
+export RAY_USAGE_STATS_ENABLED=0 SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN
 
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun --nodes 1 --ntasks 1 -w "$head" ray start --head --node-ip-address="$head" --port=6379 --num-cpus="$SLURM_CPUS_PER_TASK" --block &

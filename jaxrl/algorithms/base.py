@@ -178,8 +178,8 @@ class Algorithm(abc.ABC):
         self.config, self.env = config, env
 
     def own_section(self, default: Any) -> Any:
-        """Settings of a user's own algorithm: a dataclass like `default`, read from the section `algorithm` of the
-        configuration.
+        """Returns the settings of a user's own algorithm: a dataclass like `default`, read from the section `algorithm`
+        of the configuration.
 
         Raises:
           UserError: an unknown key, or a value of the wrong type or range.
@@ -197,7 +197,7 @@ class Algorithm(abc.ABC):
         """Returns the traced hyper-parameters of the configuration, as `init` stores them in the learner."""
 
     def progress(self, learner: Any, number: jax.Array) -> jax.Array:
-        """f32[], training progress: 0 at the first update, 1 at the last; pure. Always 1 for algorithms whose
+        """Returns f32[], training progress: 0 at the first update, 1 at the last; pure. Always 1 for algorithms whose
         hyper-parameters are not a `Hyper`."""
         return learner.hyper.progress(number) if isinstance(learner.hyper, Hyper) else jnp.float32(1.0)
 
@@ -256,8 +256,8 @@ class Algorithm(abc.ABC):
         return None
 
     def carried(self, learner: Any, new: Any) -> Any:
-        """The learner at the start of a curriculum stage: by default that of the previous stage. `new` is a fresh
-        learner of this stage, in which all games start over. Pure, also accepts shapes."""
+        """Returns the learner at the start of a curriculum stage: by default that of the previous stage. `new` is a
+        fresh learner of this stage, in which all games start over. Pure, also accepts shapes."""
         del new
         return learner
 
@@ -289,13 +289,13 @@ def with_normaliser(network: Network, params: Any, steps: Transition, total: Cal
 
 
 def local_numbers(count: int) -> jax.Array:
-    """Global numbers u32[count / devices] of this device's share of `count` things; inside the mesh."""
+    """Returns global numbers u32[count / devices] of this device's share of `count` things; inside the mesh."""
     share = count // jax.lax.axis_size(AXIS)
     return (jax.lax.axis_index(AXIS) * share + jnp.arange(share)).astype(jnp.uint32)
 
 
 def memory_of(memory: Memory, seat: jax.Array) -> Memory:
-    """Recurrent states [S, ...] of the acting seats (i32[S]), from those of all seats [P, ...]."""
+    """Returns recurrent states [S, ...] of the acting seats (i32[S]), from those of all seats [P, ...]."""
     return jax.tree.map(lambda leaf: leaf[seat], memory)
 
 
@@ -313,5 +313,5 @@ def remember(memory: Memory, seat: jax.Array, new: Memory, over: jax.Array | Non
 
 
 def cleared(memory: Memory, over: jax.Array) -> Memory:
-    """Recurrent states [B, ...], cleared in the lanes where a game begins (bool[B])."""
+    """Returns recurrent states [B, ...], cleared in the lanes where a game begins (bool[B])."""
     return jax.tree.map(lambda leaf: jnp.where(over.reshape(-1, *[1] * (leaf.ndim - 1)), 0, leaf), memory)

@@ -73,7 +73,6 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
     """Computes the advantages of all decisions (GAE).
 
     Args:
-      trajectory: rewards and values, see `Trajectory`.
       gamma: f32[], discount per own decision.
       gae_lambda: f32[].
 
@@ -104,7 +103,6 @@ def vtrace(
     """Computes off-policy advantages and value targets of all decisions (V-trace).
 
     Args:
-      trajectory: trajectory with value estimates of the learning policy.
       ratio: f32[T, B, P], importance ratios, learning over behaviour policy; not read where the seat does not act.
       rho_clip: f32[], truncation of the importance weights; trace coefficients are truncated at 1.
       gamma: f32[], discount per own decision.
@@ -148,7 +146,7 @@ def _after(trajectory: Trajectory) -> _Carry:
 def _backward(
     carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array, weights: _Weights | None = None
 ) -> tuple[_Carry, Corrected]:
-    """One backward step for all seats; `now` holds arrays [B, P] and [B]. Without weights, all weights are 1."""
+    """Takes one backward step for all seats; `now` holds arrays [B, P] and [B]. Without weights, all weights are 1."""
     terminated, truncated = now.terminated[:, None], now.truncated[:, None]
     over = terminated | truncated
     cut = truncated & ~terminated & now.final_acting

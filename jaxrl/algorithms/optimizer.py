@@ -44,12 +44,12 @@ class ParamLayout(NamedTuple):
         return _map_trees(params, self.join, opt_state)
 
     def split_state(self, params: Params, opt_state: optax.OptState, joined: optax.OptState) -> optax.OptState:
-        """Inverse of `join_state`; `opt_state` has the structure of the result."""
+        """Inverts `join_state`; `opt_state` has the structure of the result."""
         return _map_trees(params, lambda _, vector: self.split(vector), opt_state, joined)
 
 
 def layout_of(params: Params, name: str) -> ParamLayout:
-    """Vectors on a GPU for adam, which treats all numbers alike, of float32 parameters; else trees."""
+    """Returns vectors on a GPU for adam, which treats all numbers alike, of float32 parameters; else trees."""
     if kernels.on_gpu() and name == "adam" and all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params)):
         return ParamLayout(lambda tree: ravel_pytree(tree)[0], ravel_pytree(params)[1])
     return AS_TREES
@@ -125,13 +125,13 @@ def clipped(gradient: Any, norm: jax.Array, max_grad_norm: Any) -> Any:
 
 
 def _matrices(params: Params) -> Any:
-    """True for the leaves to which adamw applies weight decay."""
+    """Returns a tree of bools: True for the leaves to which adamw applies weight decay."""
     return jax.tree_util.tree_map_with_path(lambda path, leaf: leaf.ndim > 1 and not is_statistics(path), params)
 
 
 def _hidden_matrices(params: Params) -> Any:
-    """`MuonDimensionNumbers` for the leaves updated by muon, None for those updated by Adam: the heads and all leaves
-    that are not matrices."""
+    """Returns `MuonDimensionNumbers` for the leaves updated by muon, None for those updated by Adam: the heads and all
+    leaves that are not matrices."""
 
     def of(path: Any, leaf: Any) -> contrib.MuonDimensionNumbers | None:
         head = any(getattr(step, "key", None) == "heads" for step in path)

@@ -19,11 +19,8 @@ ALGORITHMS = {
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """Returns the class of an algorithm: a registered name, or a user's own as "package.module:Class".
-
-    Raises:
-      UserError: there is no such algorithm, or the class is not an `Algorithm`.
-    """
+    """Returns the class of an algorithm: a registered name, or a user's own as "package.module:Class". Raises
+    UserError: there is no such algorithm, or the class is not an `Algorithm`."""
     place = ALGORITHMS.get(name, name)
     if ":" not in place:
         raise UserError(
@@ -41,11 +38,8 @@ def check_one_network(name: str, verb: str) -> None:
 
 
 def make_algorithm(config: Config, env: Env) -> Algorithm:
-    """Creates the algorithm that `train.algorithm` names; compiles nothing.
-
-    Raises:
-      UserError: there is no such algorithm, or something in the configuration does not fit it or the game.
-    """
+    """Creates the algorithm that `train.algorithm` names; compiles nothing. Raises UserError: there is no such
+    algorithm, or something in the configuration does not fit it or the game."""
     return find_algorithm(config.train.algorithm)(config, env)
 
 

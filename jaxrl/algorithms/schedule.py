@@ -38,7 +38,7 @@ def make_schedule(kind: str, start: float, end: float, until: float = 1.0) -> Tr
 
 
 def value_at(schedule: TracedSchedule, progress: jax.Array) -> jax.Array:
-    """f32[]: the value of a schedule at `progress` (f32[], clipped to 0 .. `until`)."""
+    """Returns f32[]: the value of a schedule at `progress` (f32[], clipped to 0 .. `until`)."""
     progress = jnp.clip(progress / schedule.until, 0.0, 1.0)
     cosine = 0.5 * (1.0 - jnp.cos(jnp.pi * progress))
     done = jnp.where(schedule.kind == 0, 0.0, jnp.where(schedule.kind == 1, progress, cosine))
@@ -55,7 +55,7 @@ class Hyper:
     total_updates: jax.Array  # f32[], number of the last update + 1, where they end
 
     def progress(self, update: jax.Array) -> jax.Array:
-        """f32[]: 0 at the first update, 1 at the last."""
+        """Returns f32[]: 0 at the first update, 1 at the last."""
         return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
 
     def at(self, update: jax.Array) -> dict[str, jax.Array]:
@@ -67,8 +67,8 @@ class Hyper:
 def make_hyper(
     section: Any, total_updates: int, first_update: int = 0, more: Mapping[str, Any] = MappingProxyType({})
 ) -> Hyper:
-    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1; `more`
-    adds values by key or replaces those of the section."""
+    """Returns the numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1;
+    `more` adds values by key or replaces those of the section."""
     fields = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)} | {**more}
     return Hyper(
         numbers={key: jnp.float32(value) for key, value in fields.items() if isinstance(value, float)},

@@ -5,6 +5,7 @@ Shape letters as in `base`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from jaxrl.algorithms.base import Rollout, Transition, cleared, memory_of, remem
 from jaxrl.algorithms.gae import Steps, Trajectory, gae, vtrace
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network, Params
+from jaxrl_envs.shared import kernels
 
 
 class Values(NamedTuple):
@@ -36,14 +38,8 @@ class Estimates(NamedTuple):
 def gae_estimates(
     network: Network, rollout: Rollout, gamma: jax.Array, gae_lambda: jax.Array, values: Values | None = None
 ) -> Estimates:
-    """Estimates by `gae`, for an on-policy rollout.
-
-    Args:
-      network: the policy network that played.
-      rollout: [T, B, ...].
-      gamma, gae_lambda: f32[].
-      values: values of a separate critic; None: the network's own.
-    """
+    """Estimates by `gae`, for an on-policy rollout. `rollout`: [T, B, ...]. `gamma`, `gae_lambda`: f32[]. `values`:
+    values of a separate critic; None: the network's own."""
     steps = rollout.steps
     values = values_of(network, rollout) if values is None else values
     per_seat, valid = gae(of_choices(trajectory_of(rollout, values), rollout), gamma, gae_lambda)
@@ -64,7 +60,6 @@ def vtrace_estimates(
     """Estimates by `vtrace`, for an off-policy rollout, played with older parameters.
 
     Args:
-      network, params: network and parameters of the learning policy.
       rollout: [T, B, ...].
       temperature: f32[], sampling temperature.
       rho_clip, gamma, gae_lambda: coefficients as of `vtrace`.
@@ -90,18 +85,16 @@ def values_of(network: Network, rollout: Rollout) -> Values:
     if steps.final_observation is not None:
         batch = steps.terminated.shape[1:]
         nothing = network.memory((*batch, rollout.steps.rewards.shape[-1]))
-        final = jax.lax.map(lambda now: _finals(network, params, nothing, now), steps)
+        finals = functools.partial(_gathered_finals if kernels.on_gpu() else _mapped_finals, network, params, nothing)
+        final = finals(steps)
     return Values(steps.value, final, _last(network, params, rollout, rollout.last_memory))
 
 
 def reevaluate(
     network: Network, params: Params, rollout: Rollout, temperature: jax.Array | float
 ) -> tuple[jax.Array, Values]:
-    """Re-evaluates a rollout under `params`, starting from its stored recurrent state.
-
-    Returns:
-      Log-probabilities f32[T, B, S] of the actions at this temperature, and the values.
-    """
+    """Re-evaluates a rollout under `params`, starting from its stored recurrent state. Returns log-probabilities
+    f32[T, B, S] of the actions at this temperature, and the values."""
 
     def step(memory: Memory, now: Transition) -> tuple[Memory, tuple[jax.Array, jax.Array, jax.Array]]:
         mask = distributions.unpack_mask(now.mask, network.num_actions)
@@ -129,12 +122,12 @@ def logits_along(network: Network, params: Params, rollout: Rollout) -> jax.Arra
 
 
 def _each(network: Network) -> Any:
-    """`Network.evaluate` over lanes and the seats asked in each, [B, S, ...]."""
+    """Returns `Network.evaluate` over lanes and the seats asked in each, [B, S, ...]."""
     return jax.vmap(jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))
 
 
 def _valued(network: Network, params: Params, memory: Memory, seat: jax.Array, observation: Any) -> jax.Array:
-    """f32[B, S]: values of observations [B, S, ...]; values do not depend on the mask."""
+    """Returns f32[B, S]: values of observations [B, S, ...]; values do not depend on the mask."""
     mask = jnp.ones((*seat.shape, network.num_actions), bool)
     return _each(network)(params, jax.vmap(memory_of)(memory, seat), observation, mask)[2]
 
@@ -145,13 +138,36 @@ def _last(network: Network, params: Params, rollout: Rollout, memory: Memory) ->
 
 
 def _finals(network: Network, params: Params, memory: Memory, now: Transition) -> jax.Array:
-    """f32[B, S]: values of the final observations of one step, computed only if a game was truncated in it."""
+    """Returns f32[B, S]: values of the final observations of one step, computed only if a game was truncated in it."""
 
     def evaluate(now: Transition) -> jax.Array:
         return _valued(network, params, memory, now.final_seat, now.final_observation)
 
     values = jax.lax.cond(jnp.any(now.truncated), evaluate, lambda now: jnp.zeros_like(now.value), now)
     return jnp.where(now.truncated[:, None], values, 0.0)
+
+
+def _mapped_finals(network: Network, params: Params, memory: Memory, steps: Transition) -> jax.Array:
+    """Returns f32[T, B, S]: `_finals` of every step."""
+    return jax.lax.map(lambda now: _finals(network, params, memory, now), steps)
+
+
+def _gathered_finals(network: Network, params: Params, memory: Memory, steps: Transition) -> jax.Array:
+    """Returns what `_mapped_finals` returns, for a GPU, where each branch is a wait for the host: evaluates the games
+    that were truncated, B of them in a round: one round without a look at their number, and seldom more."""
+    cut, lanes = steps.truncated.reshape(-1), steps.truncated.shape[1]
+    order = jnp.argsort(~cut)  # those that were truncated come first
+    rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (steps.final_seat, steps.final_observation))
+
+    def evaluate(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        begin, values = carry
+        at = jax.lax.dynamic_slice_in_dim(order, begin, lanes)
+        found = _valued(network, params, memory, *jax.tree.map(lambda leaf: leaf[at], rows))
+        return begin + lanes, values.at[at].set(found)
+
+    start = jnp.int32(0), jnp.zeros((cut.size, *steps.value.shape[2:]), steps.value.dtype)
+    _, values = jax.lax.while_loop(lambda carry: carry[0] < jnp.sum(cut), evaluate, evaluate(start))
+    return jnp.where(cut[:, None], values, 0.0).reshape(steps.value.shape)
 
 
 def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
@@ -197,7 +213,7 @@ def of_choices(trajectory: Trajectory, rollout: Rollout) -> Trajectory:
 
 
 def of_decisions(per_seat: jax.Array, seat: jax.Array) -> jax.Array:
-    """Columns per seat [T, B, P] -> values per decision [T, B, S] of the acting seats (i32[T, B, S])."""
+    """Maps columns per seat [T, B, P] -> values per decision [T, B, S] of the acting seats (i32[T, B, S])."""
     picked = jnp.where(_one_hot(seat, per_seat.shape[-1]), per_seat[..., None, :], 0)
     return jnp.sum(picked, axis=-1, dtype=per_seat.dtype if per_seat.dtype != bool else jnp.int32)
 
@@ -208,5 +224,5 @@ def to_seats(per_decision: jax.Array, seat: jax.Array, num_players: int) -> jax.
 
 
 def _one_hot(seat: jax.Array, num_players: int) -> jax.Array:
-    """i32[..., S] -> bool[..., S, P]."""
+    """Maps i32[..., S] -> bool[..., S, P]."""
     return seat[..., None] == jnp.arange(num_players)

@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.config import curriculum, foreign_words, presets, trust
-from jaxrl.config.curriculum import Stage
-from jaxrl.config.schema import Config, EnvConfig, config_for
+from jaxrl.config.curriculum import Stage as Stage
+from jaxrl.config.schema import Config as Config
+from jaxrl.config.schema import EnvConfig as EnvConfig
+from jaxrl.config.schema import config_for as config_for
 from jaxrl.runs.config import WEIGHTS
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, printable
 from jaxrl_envs.shared.options import UnknownKey, build, to_tree
-from jaxrl_envs.shared.section import Schedule
+from jaxrl_envs.shared.section import Schedule as Schedule
 
 # Keys of older files that are gone, with the only value that they may have: what is done now.
 GONE: dict[str, dict[str, Any]] = {
@@ -35,26 +37,6 @@ GONE: dict[str, dict[str, Any]] = {
     "league": {"cross_play": False},
     "run": {"log_format": "text"},
 }
-
-__all__ = [
-    "Config",
-    "EnvConfig",
-    "Schedule",
-    "Stage",
-    "changed",
-    "config_for",
-    "contenders",
-    "for_training",
-    "from_dict",
-    "load",
-    "named",
-    "program_of",
-    "save",
-    "stages",
-    "tell_shadowed",
-    "to_dict",
-    "trained",
-]
 
 
 def load(path: str | os.PathLike[str] | None, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
@@ -81,7 +63,7 @@ def load(path: str | os.PathLike[str] | None, overrides: Sequence[str] = (), all
 
 
 def _fitted(tree: dict[str, Any]) -> dict[str, Any]:
-    """`tree` with fewer updates per call where the run is shorter than one call of its file; says so once."""
+    """Returns `tree` with fewer updates per call where the run is shorter than one call of its file; says so once."""
     keys = tree.get("train")
     if not isinstance(keys, dict) or "updates_per_call" not in keys:
         return tree
@@ -99,10 +81,7 @@ def _fitted(tree: dict[str, Any]) -> dict[str, Any]:
 def for_training(path: str | None, overrides: Sequence[str], allow: Collection[str], name: str | None) -> Config:
     """Reads the configuration of a new training, as `load`, with the name of its run: `name`, run.name, or
     `presets.default_name`. Without a `path`, the first of the overrides may be one: `jaxrl train skull_king_cpu`.
-
-    Raises:
-      UserError: nothing says what to train, or a value is wrong.
-    """
+    Raises UserError if nothing says what to train, or a value is wrong."""
     if not path and overrides and "=" not in overrides[0]:
         path, *overrides = overrides
     if not path and not any(text.startswith("env.id=") for text in overrides):
@@ -145,7 +124,7 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration", overrides: 
 
 
 def _sized(tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> Config:
-    """The configuration of `from_dict` before its sections are checked against each other."""
+    """Returns the configuration of `from_dict` before its sections are checked against each other."""
     env = tree.get("env")
     game = str(env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id)
     for key in tree:
@@ -156,7 +135,7 @@ def _sized(tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> C
 
 
 def _built(default: Config, tree: dict[str, Any], label: str, overrides: Sequence[str] = ()) -> Config:
-    """`options.build` without the keys of `GONE`; an unknown key of another trainer is answered with ours."""
+    """Returns `options.build` without the keys of `GONE`; an unknown key of another trainer is answered with ours."""
     tree = {name: _without_gone(name, keys) if isinstance(keys, dict) else keys for name, keys in tree.items()}
     try:
         found: Config = build(default, tree)
@@ -194,7 +173,7 @@ def changed(config: Config, changes: dict[str, Any], label: str = "configuration
 
 
 def _merged(value: Any, change: Any) -> Any:
-    """`change`, with what the mappings within `value` hold besides."""
+    """Returns `change`, with what the mappings within `value` hold besides."""
     if isinstance(value, dict) and isinstance(change, dict):
         return presets.merged(value, change)
     if dataclasses.is_dataclass(value) and isinstance(change, dict):
@@ -209,10 +188,7 @@ def stages(config: Config) -> tuple[Stage, ...]:
 
 def contenders(config: Config) -> list[Config]:
     """Returns the settings of the trainings side by side in a program, see `run.vary`: each as of a run of its own.
-
-    Raises:
-      UserError: a value is wrong, or one of them needs another program.
-    """
+    Raises UserError if a value is wrong, or one of them needs another program."""
     found: list[Config] = []
     if not config.run.vary:
         return [config]
@@ -253,18 +229,15 @@ def program_of(config: Config, weights: Collection[str] = ()) -> Config:
 
 
 def named(config: Config, name: str) -> Config:
-    """`config` as the run of that name.
-
-    Raises:
-      UserError: the name is not allowed, or the run would continue from itself.
-    """
+    """Returns `config` as the run of that name. Raises UserError if the name is not allowed, or the run would continue
+    from itself."""
     config = build(config, {"run": {"name": name}})
     config.train.check_origin(config)
     return config
 
 
 def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
-    """The configuration of a trained policy for those who use it; callbacks, which only a training runs, are left out.
+    """Returns the configuration of a trained policy for its use, without callbacks, which only a training runs.
 
     Args:
       tree: tree with which it was trained, from a file.

@@ -83,7 +83,7 @@ def existing_config(text: str) -> str:
 
 
 def completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
-    """The shell completes what is written for `action` with these names."""
+    """Lets the shell complete what is written for `action` with these names."""
     action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
 
 
@@ -94,7 +94,7 @@ def run(parser: ArgumentParser, help: str = "a run directory, or the name of a r
 
 
 def run_names() -> list[str]:
-    """Of the runs in runs/; a name that a shell could not show is left out."""
+    """Returns the runs in runs/, without names that a shell could not show."""
     return [path.parent.name for path in Path("runs").glob("*/config.yaml") if path.parent.name.isprintable()]
 
 
@@ -104,13 +104,13 @@ def config(parser: ArgumentParser, help: str, name: str = "--config", **more: An
 
 
 def overrides(parser: ArgumentParser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
-    """Configuration keys to change."""
+    """Adds the argument for configuration keys to change."""
     action = parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=help)
     completed(action, lambda: (f"{path}=" for path in all_paths(Config)))
 
 
 def checkpoint(parser: ArgumentParser) -> None:
-    """Of a run."""
+    """Adds the option that names a checkpoint of a run."""
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
 
 
@@ -126,7 +126,7 @@ def allow(parser: ArgumentParser) -> None:
 
 
 def devices(parser: ArgumentParser) -> None:
-    """Short for two configuration keys."""
+    """Adds two options that are short for configuration keys."""
     parser.add_argument("--devices", metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
@@ -142,7 +142,7 @@ def training(parser: ArgumentParser) -> None:
 
 
 def distributed(parser: ArgumentParser) -> None:
-    """Several processes that train together, see `jaxrl.runs.distributed`."""
+    """Adds the options of several processes that train together, see `jaxrl.runs.distributed`."""
     parser.add_argument(
         "--distributed",
         action="store_true",

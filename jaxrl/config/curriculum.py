@@ -54,17 +54,11 @@ class Until:
 
 
 class Stage(NamedTuple):
-    """A part of a training.
+    """A part of a training."""
 
-    Attributes:
-      name: name, empty for all of a training without a curriculum.
-      config: configuration of a training that is nothing but this stage.
-      until: condition of its end; None for the last one.
-    """
-
-    name: str
-    config: Config
-    until: Until | None
+    name: str  # empty for all of a training without a curriculum
+    config: Config  # of a training that is nothing but this stage
+    until: Until | None  # condition of its end; None for the last one
 
     def __str__(self) -> str:
         return f"stage {self.name!r} of the curriculum"
@@ -100,7 +94,7 @@ def resolve(config: Config, changed: Callable[[Config, dict[str, Any]], Config])
 
 
 def _tree(changes: dict[str, Any]) -> dict[str, Any]:
-    """Sections from dotted keys and sections."""
+    """Expands dotted keys into nested sections."""
     tree: dict[str, Any] = {}
     paths = [path for key, value in changes.items() for path in _paths(value, key)]
     for number, path in enumerate(paths):
@@ -157,7 +151,7 @@ def _check_changes(changes: dict[str, Any]) -> None:
 
 
 def _check_until(stage: Stage, *, last: bool) -> None:
-    """Everything that can be said without the game."""
+    """Checks everything that can be checked without the game."""
     until, train = stage.until, stage.config.train
     if until is None:
         if not last:

@@ -75,7 +75,7 @@ def _parts(section: type) -> str:
 
 
 def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
-    """(dotted key, type and default and range, documentation) of each key of one section."""
+    """Returns (dotted key, type and default and range, documentation) of each key of one section."""
     rows = []
     hints = typing.get_type_hints(type(default))
     for field in dataclasses.fields(default):

@@ -157,7 +157,7 @@ WORDS = {word: said for said, words in _ANSWERS.items() for word in words.split(
 
 
 def answer(text: str) -> str | None:
-    """One sentence that names ours for the first word of another trainer in `text`; None if there is no such word."""
+    """Answers the first word of another trainer in `text` in one sentence; None if there is no such word."""
     for given in text.split():
         said = WORDS.get(given.partition("=")[0].rpartition(".")[2].lstrip("-").replace("-", "_").lower())
         if said:

@@ -33,16 +33,13 @@ def shipped_directory() -> Path:
 
 
 def shipped() -> dict[str, Path]:
-    """Name -> path of every shipped configuration."""
+    """Returns name -> path of every shipped configuration."""
     return {path.stem: path for path in sorted(shipped_directory().glob("*.yaml"))}
 
 
 def find(name: str | os.PathLike[str]) -> Path:
-    """Returns the path of a configuration: an existing file, or the name of a shipped one.
-
-    Raises:
-      UserError: there is neither; for a name, with the nearest shipped one.
-    """
+    """Returns the path of a configuration: an existing file, or the name of a shipped one. Raises UserError if there is
+    neither, for a name with the nearest shipped one."""
     path = Path(name).expanduser()
     if os.path.isfile(path):
         return path
@@ -57,26 +54,17 @@ def find(name: str | os.PathLike[str]) -> Path:
 
 
 class Layer(NamedTuple):
-    """One file of a configuration, without what does not fit its game.
-
-    Attributes:
-      path: path of the file.
-      tree: its keys.
-      left_out: a sentence that names the keys left out because they are of another game; empty if none were.
-    """
+    """One file of a configuration, without what does not fit its game."""
 
     path: Path
-    tree: dict[str, Any]
-    left_out: str = ""
+    tree: dict[str, Any]  # its keys
+    left_out: str = ""  # a sentence that names the keys left out because they are of another game
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Reads a YAML file, merged over its `base`, with overrides applied.
-
-    Raises:
-      UserError: a file cannot be read, is empty or holds no mapping, its base does not exist or is based on the file
-        itself, or an override cannot be understood.
-    """
+    """Reads a YAML file, merged over its `base`, with overrides applied. Raises UserError if a file cannot be read, is
+    empty or holds no mapping, its base does not exist or is based on the file itself, or an override cannot be
+    understood."""
     tree: dict[str, Any] = {}
     for layer in layers(path, overrides):
         tree = merged(tree, layer.tree)
@@ -143,7 +131,7 @@ def merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_other(tree: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    """`tree` without what the given `keys` say in the other way."""
+    """Returns `tree` without what the given `keys` say in the other way."""
     return {name: value for name, value in tree.items() if OTHER.get(name) not in keys or name in keys}
 
 
@@ -179,7 +167,7 @@ def _for_game(layer: Layer, own: Any, game: Any) -> Layer:
 
 
 def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """`tree` with ``"a.b=value"`` applied in order; values are YAML, list elements are numbered (``seats.0.weight=2``).
+    """Applies ``"a.b=value"`` in order to a copy; values are YAML, list elements are numbered (``seats.0.weight=2``).
 
     Keys are not checked here: an unknown one is found when the tree is built.
     """
@@ -196,7 +184,7 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
 
 
 def changed(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """`tree` with another value at a path of keys, which may hold any characters."""
+    """Returns `tree` with another value at a path of keys, which may hold any characters."""
     tree = copy.deepcopy(tree)
     _assign(tree, list(keys), value, ".".join(keys))
     return tree

@@ -126,7 +126,7 @@ class Config:
 
 @functools.cache
 def config_for(game: str) -> type[Config]:
-    """`Config`, with the section of the game's own if it has one."""
+    """Returns `Config`, with the section of the game's own if it has one."""
     section = registry.section_of(game)
     if section is None:
         return Config

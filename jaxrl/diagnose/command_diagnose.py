@@ -9,6 +9,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import command_line as arguments
 from jaxrl.players import names
+from jaxrl.text_tables import machine
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
@@ -70,7 +71,9 @@ def main(args: Namespace) -> int:
     """Runs `jaxrl diagnose`."""
     if args.gpu:  # a card
         xla.prepare_gpu_compiler()
+    from jaxrl.diagnose import hardware
     from jaxrl.diagnose import machine_report as report
+    from jaxrl.games import deployment
 
     if args.max_loss is not None and not (args.compare and 0 <= args.max_loss < 100):
         raise UserError("--max-loss is a percentage below 100 that goes with --compare.")
@@ -83,7 +86,8 @@ def main(args: Namespace) -> int:
     _check(args)
     if args.run in registry.games_with("diagnosis"):
         config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
-        return 0 if report.diagnose_engine(config) else 2
+        print(machine(hardware.describe()))
+        return 0 if registry.game_module(config.env.id, "diagnosis").diagnose(**deployment(config)) else 2
     if args.run is not None and "=" not in args.run:
         stage = report.reached_stage(args.run, args.overrides, args.allow)
     else:  # a.b=value may stand where a run could

@@ -49,7 +49,7 @@ def main(args: Namespace) -> int:
 
 
 def _measured(config: Config, seconds: float) -> tuple[float, dict[str, str]]:
-    """(steps/s, other cells of the table) of whole updates, with an untrained policy, here or on the fleet."""
+    """Measures (steps/s, other cells of the table) of whole updates, with an untrained policy, here or on the fleet."""
     xla.prepare_training(config)
     from jaxrl.diagnose import hardware  # here, because they import jax
     from jaxrl.diagnose.timing import race

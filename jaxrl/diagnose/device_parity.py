@@ -60,7 +60,7 @@ def agreements(config: Config, env: Env, reference: jax.Device, device: jax.Devi
 
 
 def smaller(config: Config) -> Config:
-    """The same training on one device, its lanes halved while they exceed `LANES` and the configuration stays valid."""
+    """Returns the training on one device, with lanes halved while they exceed `LANES` and the result is valid."""
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
     while config.train.num_envs > LANES and not config.train.num_envs % 2:
         train = dataclasses.replace(config.train, num_envs=config.train.num_envs // 2)
@@ -152,7 +152,7 @@ def _on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> An
 
 
 def _leaves(tree: PyTree) -> list[np.ndarray]:
-    """Leaves of a tree as NumPy arrays; keys as their raw data."""
+    """Returns leaves of a tree as NumPy arrays; keys as their raw data."""
     return [
         np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
         for leaf in jax.tree.leaves(tree)

@@ -6,7 +6,6 @@ import concurrent.futures
 import contextlib
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,13 +15,12 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
-from jaxrl.diagnose.host_play import BLOCK, by_engine, host_play
-from jaxrl.diagnose.timing import Contestant, race, safe_ratio
+from jaxrl.diagnose.host_play import through_bridge
+from jaxrl.diagnose.timing import race, safe_ratio
 from jaxrl.diagnose.training import Training, answering, comparable, playing
 from jaxrl.games import make_games
 from jaxrl.runs.config import device_count
-from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl_envs.contract.env import Env
+from jaxrl.runs.directory import cache_folder, enable_compilation_cache
 
 FORMAT = 2  # of a report
 PERCENTILES = (50, 95, 99)
@@ -31,12 +29,7 @@ Block = Callable[[], Any]
 
 
 def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
-    """Measures a configuration and returns the whole report, JSON-ready.
-
-    Args:
-      config: configuration to diagnose.
-      seconds: least duration of each measurement.
-    """
+    """Measures a configuration, each part for `seconds` at least, and returns the whole report, JSON-ready."""
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
     env = make_games(config).training
@@ -48,12 +41,16 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     return report | {"cache": after | {"added": after["programs"] - before["programs"]}}
 
 
-def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
+def _measured(config: Config, env: Any, seconds: float) -> dict[str, Any]:
     """Returns the part of a report beside machine, memory and cache."""
     host, train, sebulba = env.host, config.train, config.sebulba
     with contextlib.ExitStack() as stack:
         training = stack.enter_context(contextlib.closing(Training(config, env, profile=host)))
-        game = _bridge(config, env, stack) if host else _random_play(config, env)
+        if host:
+            game = through_bridge(stack, env.game, train.num_envs, sebulba.threads or xla.cores())
+        else:
+            devices = device_count(config, jax.local_device_count())
+            game = play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices)
         contestants = [training.contestant("training"), game, playing(training.program)]
         whole, game_alone, *alone = race([each for each in contestants if each], rounds=3, seconds=seconds / 3)
         busy = {"cpu_cores_busy": safe_ratio(whole.rate, whole.cpu_rate), "gpus": _gpus_during(training.block)}
@@ -84,24 +81,8 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
     return report | ({"host": facts} if host else {})
 
 
-def _random_play(config: Config, env: Env) -> Contestant:
-    """Returns the contestant of a compiled game alone with random players, writing what a learner needs."""
-    train, devices = config.train, device_count(config, jax.local_device_count())
-    return play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices)
-
-
-def _bridge(config: Config, env: Any, stack: contextlib.ExitStack) -> Contestant:
-    """Returns the contestant of a host engine with random players, through the bridge; the stack closes its pool."""
-    from jaxrl_envs.host.bridge import HostPool
-
-    batch, threads = config.train.num_envs, config.sebulba.threads or xla.cores()
-    pool = stack.enter_context(HostPool(env.game.engine(batch, 1), threads=threads))
-    go_on, steps = host_play(pool, env.game, batch, by_engine(batch)), max(1, BLOCK // batch)
-    return Contestant("bridge", float(batch * steps), lambda: go_on(steps))
-
-
 def latency(call: Block, seconds: float, fewest: int = 20) -> dict[str, float]:
-    """Percentiles of the duration of one call in ms, after two untimed calls."""
+    """Returns percentiles of the duration of one call in ms, after two untimed calls."""
     call(), call()
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -126,9 +107,9 @@ def _gpus_during(block: Block) -> list[dict[str, str]]:
 
 
 def cache_state(directory: str) -> dict[str, Any]:
-    """Directory, number and size of the compiled programs on disk."""
-    if not directory:
+    """Returns the directory, number and size of the compiled programs on disk."""
+    path = cache_folder(directory)
+    if path is None:
         return {"directory": "", "programs": 0, "mib": 0.0}
-    path = Path(directory).expanduser()
     sizes = [file.stat().st_size for file in path.glob("*-cache")] if path.is_dir() else []
     return {"directory": str(path), "programs": len(sizes), "mib": sum(sizes) / 2**20}

@@ -1,40 +1,37 @@
-"""Play of a host engine's games through the bridge, without a learner and without jax: its allocations are counted."""
+"""Play of a host engine's games through the bridge, without a learner and without jax."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 
 import numpy as np
 
+from jaxrl.diagnose.timing import Contestant
 from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.game import RANDOM, Buffers, HostGame, make_buffers
+from jaxrl_envs.host.game import RANDOM, HostGame, make_buffers
 
 BLOCK = 20_000  # decisions in a block at least, so that the cost of starting one is negligible
 
 
-def host_play(
-    pool: HostPool, game: HostGame, batch: int, choose: Callable[[Buffers], np.ndarray]
-) -> Callable[[int], None]:
-    """Starts the `batch` games of a pool; returns ``(steps) -> None``, which plays `steps` decisions in each game.
+def through_bridge(stack: contextlib.ExitStack, game: HostGame, batch: int, threads: int, bot: int = 0) -> Contestant:
+    """Returns a contestant that plays a host game with one of its bots on all seats, chosen for by the engine.
 
     Args:
-      pool: a synchronous pool of the game's engine, in one group.
+      stack: ends the threads.
       game: the game.
-      batch: N.
-      choose: maps the buffers to i32[N]: actions, or numbers of bots.
+      batch: games at once.
+      threads: threads of the engine.
+      bot: number of the bot; 0: uniformly random play.
     """
-    buffers = make_buffers(game, batch)
+    pool = stack.enter_context(HostPool(game.engine(batch, 1), threads=threads))
+    buffers, steps = make_buffers(game, batch), max(1, BLOCK // batch)
+    actions = np.full(batch, RANDOM if bot == 0 else -2 - bot, np.int32)
     pool.start(buffers)
 
-    def play(steps: int) -> None:
+    def block() -> None:
         for _ in range(steps):
-            pool.send(choose(buffers), buffers)
+            pool.send(actions, buffers)
             pool.recv()
 
-    return play
-
-
-def by_engine(batch: int, bot: int = 0) -> Callable[[Buffers], np.ndarray]:
-    """Lets the engine choose: by its bot number `bot`, or uniformly at random for 0."""
-    actions = np.full(batch, RANDOM if bot == 0 else -2 - bot, np.int32)
-    return lambda buffers: actions
+    name = f"{game.bots[bot]} bot, observed, {batch:,} games, {threads} thread(s)"
+    return Contestant(name, float(batch * steps), block)

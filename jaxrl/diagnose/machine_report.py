@@ -21,10 +21,9 @@ from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.diagnose.timing import safe_ratio
-from jaxrl.games import deployment, make_games
+from jaxrl.games import make_games
 from jaxrl.runs.directory import find_run, stage_number
 from jaxrl.text_tables import align, cores, flat, machine, table
-from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
@@ -40,12 +39,6 @@ def report_machine(config: Config, seconds: float, save: str | None = None) -> N
         print("GPU: none; the plugin of jax for NVIDIA's only compiles here (--gpu CARD), and programs run on the CPU")
     if save:
         Path(save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-
-
-def diagnose_engine(config: Config) -> bool:
-    """Checks whether a game whose engine is another program can be played."""
-    print(machine(hardware.describe()))
-    return bool(registry.game_module(config.env.id, "diagnosis").diagnose(**deployment(config)))
 
 
 def compile_for_card(config: Config, card_name: str, programs: Sequence[str], budget: Path | None, name: str) -> bool:
@@ -95,13 +88,17 @@ def ready_for_gpu(config: Config, *, seconds: float, name: str) -> bool:
     for each in lowered(config, games):
         found.append(each)
         print(f"{each.name}: {', '.join(each.wrong) or 'fine'}", file=sys.stderr, flush=True)
-    rows = [[one.name, f"{one.operations:,}", f"{one.flops:.3g}", ", ".join(one.wrong) or "nothing"] for one in found]
-    print(table(["program", "operations", "FLOPs of a call (matrix products)", "wrong for a GPU"], rows))
+    rows = [[one.name, f"{one.operations:,}", ", ".join(one.wrong) or "nothing"] for one in found]
+    print(table(["program", "operations", "wrong for a GPU"], rows))
     fine = not any(one.wrong for one in found)
     if xla.on_cpu():
         print("Computing on the CPU: with a GPU, agreement with the CPU and rates by batch are measured here too.")
         return fine
-    compared = list(agreements(config, games.training, _cpu(), jax.devices()[0]))
+    try:
+        cpu = jax.devices("cpu")[0]
+    except RuntimeError as error:
+        raise UserError("jax may not use the CPU here: unset JAX_PLATFORMS, or set it to cuda,cpu.") from error
+    compared = list(agreements(config, games.training, cpu, jax.devices()[0]))
     rows = [[one.what, one.found, one.bound, "yes" if one.fine else "NO"] for one in compared]
     print(f"\n{table(['beside the CPU', 'found', 'bound', 'fine'], rows)}", flush=True)
     if games.training.host:
@@ -109,13 +106,6 @@ def ready_for_gpu(config: Config, *, seconds: float, name: str) -> bool:
     else:
         _rates(config, games.training, seconds, name)
     return fine and all(one.fine for one in compared)
-
-
-def _cpu() -> jax.Device:
-    try:
-        return jax.devices("cpu")[0]
-    except RuntimeError as error:
-        raise UserError("jax may not use the CPU here: unset JAX_PLATFORMS, or set it to cuda,cpu.") from error
 
 
 def _rates(config: Config, env: Env, seconds: float, name: str) -> None:
@@ -142,11 +132,7 @@ def reached_stage(name: str, overrides: Sequence[str], allow: Collection[str]) -
 
 
 def load_report(path: str) -> dict[str, Any]:
-    """Returns a report that `--save` wrote.
-
-    Raises:
-      UserError: there is no report at `path`.
-    """
+    """Returns a report that `--save` wrote. Raises UserError if there is no report at `path`."""
     try:
         report = files.read(path)
         if not isinstance(report, dict) or report.get("format") != FORMAT:
@@ -159,7 +145,7 @@ def load_report(path: str) -> dict[str, Any]:
 
 
 def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
-    """Name -> (figure, whether more is better), for every figure that two reports are compared by."""
+    """Returns name -> (figure, whether more is better), for every figure that two reports are compared by."""
     training, memory = report["training"], report["memory"]
     found: dict[str, tuple[float | None, bool]] = {
         "environment steps/s": (report["environment"]["steps_per_second"], True),
@@ -172,8 +158,12 @@ def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
     for batch, times in report["inference_ms"].items():
         for percent in PERCENTILES:
             found[f"inference of {batch}, p{percent} ms"] = (times[f"p{percent}"], False)
-    if "host" in report:
-        found |= _host_figures(report["host"])
+    if host := report.get("host"):
+        for name, value in host["counters"].items():
+            found[f"{name.replace('_', ' ')}, ms per 1,000 steps"] = (value, False)
+        for name, value in host["figures"].items():
+            found[name.replace("_", " ")] = (value, name == "engine_busy")
+        found["threads"] = (float(sum(host["threads"].values())), False)
     found["first training call s"] = (report["first_call_seconds"]["training"], False)
     found["peak memory MiB"] = (memory["peak_rss_mib"], False)
     found["peak device memory MiB"] = (memory["peak_device_mib"], False)
@@ -191,8 +181,13 @@ def describe(report: dict[str, Any]) -> str:
         table(["figure", "value"], [[name, _number(value)] for name, (value, _) in figures(report).items()]),
         f"CPU: {busy['cpu_cores_busy']:.2f} of {facts['cores']} cores busy while training",
     ]
-    if "host" in report:
-        lines.append(_describe_host(report["host"]))
+    if host := report.get("host"):
+        threads = ", ".join(f"{number} {name}" for name, number in sorted(host["threads"].items()))
+        lines.append(
+            f"{host['algorithm']} with {host['actors']} actor(s), {host['num_envs']} games in "
+            f"{host['actors'] * host['groups']} block(s), lag {host['lag']}; threads: {threads}\n"
+            "counters are sums over threads, which overlap; they were on while all this was measured"
+        )
     for gpu in busy["gpus"]:
         lines.append("GPU: " + ", ".join(f"{key} {value}" for key, value in gpu.items()))
     where = cache["directory"] or "off (run.cache_dir is empty)"
@@ -201,28 +196,6 @@ def describe(report: dict[str, Any]) -> str:
         f"{cache['added']} of them compiled just now"
     )
     return "\n".join(lines)
-
-
-def _host_figures(facts: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
-    """Name -> (figure, whether more is better), for the part "host" of a report."""
-    found: dict[str, tuple[float | None, bool]] = {}
-    for name, value in facts["counters"].items():
-        found[f"{name.replace('_', ' ')}, ms per 1,000 steps"] = (value, False)
-    for name, value in facts["figures"].items():
-        found[name.replace("_", " ")] = (value, name == "engine_busy")
-    found["threads"] = (float(sum(facts["threads"].values())), False)
-    found["buffers MiB"] = (facts["buffer_mib"], False)
-    return found
-
-
-def _describe_host(facts: dict[str, Any]) -> str:
-    """Returns the facts of the part "host" that are not in the table of figures."""
-    threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))
-    return (
-        f"{facts['algorithm']} with {facts['actors']} actor(s), {facts['num_envs']} games in "
-        f"{facts['actors'] * facts['groups']} block(s), lag {facts['lag']}; threads: {threads}\n"
-        "counters are sums over threads, which overlap; they were on while all this was measured"
-    )
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
@@ -235,23 +208,18 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
             continue
         gain = safe_ratio(value, earlier) if more_is_better else safe_ratio(earlier, value)
         rows.append([name, _number(earlier), _number(value), f"{gain:.2f}"])
-    notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
+    # Differences in hardware, versions and configuration; without them a comparison says little.
+    left, right = (flat({"hardware": each["hardware"], "config": each["config"]}) for each in (before, after))
+    keys = [key for key in {**left, **right} if left.get(key) != right.get(key) and key != "hardware.load_average"]
+    notes = [f"{key}: {left.get(key)} -> {right.get(key)}" for key in keys]
     return "\n".join([table(["figure", "before", "after", "better by"], rows), *notes])
 
 
 def losses(before: dict[str, Any], after: dict[str, Any], most: float) -> list[str]:
-    """A sentence for each rate per CPU second, of training or of the game alone, that lost more than `most` %."""
+    """Returns a sentence for each rate per CPU second, of training or the game alone, that lost more than `most` %."""
     old, new = (figures(report) for report in (before, after))
     gains = {name: 100 * (safe_ratio(new[name][0] or 0.0, old[name][0] or 0.0) - 1.0) for name in GATED}
     return [f"FAIL  {name}: {gain:+.1f} %, at most -{most:g} % wanted" for name, gain in gains.items() if gain < -most]
-
-
-def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Differences in hardware, versions and configuration; without them a comparison says little."""
-    left = flat({"hardware": before["hardware"], "config": before["config"]})
-    right = flat({"hardware": after["hardware"], "config": after["config"]})
-    names = [name for name in {**left, **right} if name not in ("hardware.load_average",)]
-    return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
 
 
 def _number(value: float | None) -> str:

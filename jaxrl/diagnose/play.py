@@ -1,15 +1,13 @@
-"""How fast a game runs: uniformly random legal play of many games at once, finished games replaced at once.
+"""Speed of a game: uniformly random legal play of many games at once, finished games replaced at once.
 
-Three views of the same loop, from what a search needs to what a learner needs:
+Views of the same loop:
 
 - ``lean``: nothing reads observation or mask, so XLA leaves them out of the program; every other leaf of the state is
   returned and therefore really computed;
 - ``observed``: the observation as rollouts store it (packed) and the legal-action mask are written to a [T, B, ...]
   buffer;
-- ``features``: the same, with the observation expanded to the f32[F] that a network reads.
-
-A fourth one, ``endless``, is ``lean`` without the reset: finished games stay finished, which costs the same as playing.
-The extra time of ``lean`` is the cost of the reset.
+- ``endless``: ``lean`` without the reset: finished games stay finished, which costs the same as playing. The extra time
+  of ``lean`` is the cost of the reset.
 
 The first game of every lane is counted before anything is timed, so that steps become games per second. The same loop
 with a scripted player instead of the random one tells what opponents cost.
@@ -30,8 +28,8 @@ from jaxrl_envs.contract.env import Bot, Env, PyTree, State
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset
 from jaxrl_envs.shared import prng
 
-VIEWS = ("lean", "observed", "features", "endless")
-BUFFER_BYTES = 64 * 2**20  # what one block of `observed` or `features` may write
+VIEWS = ("lean", "observed", "endless")
+BUFFER_BYTES = 64 * 2**20  # what one block of `observed` may write
 MIXING_STEPS = 64  # untimed steps after the deal at least, so that lanes are not all in the same phase
 LONGEST_GAME = 2048  # untimed steps at most; where a first game takes longer, game lengths are not reported
 
@@ -45,14 +43,7 @@ class Endless(AutoReset):
 
 
 def contestant(
-    env: Env,
-    *,
-    batch: int,
-    view: str,
-    steps: int = 128,
-    devices: int = 1,
-    name: str = "",
-    player: str = "random",
+    env: Env, *, batch: int, view: str, steps: int = 128, devices: int = 1, name: str = "", player: str = "random"
 ) -> Contestant:
     """Returns a contestant that plays `batch` games in lock step, `steps` steps per block.
 
@@ -81,8 +72,8 @@ def contestant(
 def playing(
     env: Env, *, batch: int, steps: int, view: str, devices: int = 1, player: str = "random"
 ) -> tuple[Any, State, jax.Array]:
-    """(the compiled program ``(states, seed) -> outputs``, the states of `batch` running games, the steps i32[batch]
-    that the first game of each lane took, 0 where it has not ended)."""
+    """Returns (the compiled program ``(states, seed) -> outputs``, the states of `batch` running games, the steps
+    i32[batch] that the first game of each lane took, 0 where it has not ended)."""
     if batch % devices:
         raise ValueError(f"{batch} games cannot be shared by {devices} devices")
     mesh = Mesh(jax.local_devices()[:devices], ("env",))
@@ -149,7 +140,7 @@ def play_steps(
 
     def step(carry: tuple[State, jax.Array], time: jax.Array) -> tuple[tuple[State, jax.Array], PyTree]:
         states, total = carry
-        seen = _seen(auto.env, states, view)
+        seen = _seen(states, view)
         states, final = _step_lanes(auto, act, states, jax.random.fold_in(key, time), over_lanes)
         return (states, total + final.rewards[:, 0]), seen
 
@@ -171,18 +162,11 @@ def _step_lanes(
     return over_lanes(of_lane)(states, lanes)
 
 
-def _seen(env: Env, states: State, view: str) -> PyTree:
-    if view in ("lean", "endless"):
-        return None
-    if view == "observed":
-        return states.observation, states.legal_action_mask
-    expand = jax.vmap(jax.vmap(env.features)) if env.simultaneous else jax.vmap(env.features)
-    return expand(states.observation), states.legal_action_mask
+def _seen(states: State, view: str) -> PyTree:
+    return (states.observation, states.legal_action_mask) if view == "observed" else None
 
 
 def view_bytes(env: Env, view: str) -> int:
-    """Number of bytes that one decision writes to the buffer of a view."""
+    """Counts the bytes that one decision writes to the buffer of a view."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
-    batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), state)
-    seen = jax.eval_shape(lambda states: _seen(env, states, view), batch)
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(seen))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(_seen(state, view)))

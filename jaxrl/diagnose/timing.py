@@ -40,49 +40,33 @@ def safe_ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 
-Runner = Callable[[int], tuple[float, float]]
-"""repeats -> (wall-clock seconds, processor seconds) of that many blocks."""
-
-
-def runner(block: Callable[[], Any]) -> Runner:
-    """Returns a function that times `block` in this process; both its figures are above 0."""
-
-    def run(repeats: int) -> tuple[float, float]:
-        cpu, start = time.process_time(), time.perf_counter()
-        for _ in range(repeats):
-            block()
-        return max(time.perf_counter() - start, 1e-9), max(time.process_time() - cpu, 1e-9)
-
-    return run
-
-
 def race(contestants: Sequence[Contestant], *, rounds: int = 5, seconds: float = 0.5) -> list[Speed]:
-    """Times contestants of this process in turn; see `race_runners`."""
-    return race_runners(contestants, [runner(each.block) for each in contestants], rounds=rounds, seconds=seconds)
-
-
-def race_runners(
-    contestants: Sequence[Contestant], runners: Sequence[Runner], *, rounds: int, seconds: float
-) -> list[Speed]:
     """Times all contestants in turn.
 
     Args:
       contestants: blocks that do not disturb each other's state.
-      runners: functions that run each of them, here or in another process.
       rounds: timed rounds; every contestant runs once in each.
       seconds: least duration of one contestant's turn, reached by repeating its block.
 
     Returns:
       One speed per contestant, in the order given.
     """
-    first = [run(1)[0] for run in runners]
-    repeats = [max(1, round(seconds / run(1)[0])) for run in runners]
-    times: list[list[tuple[float, float]]] = [[] for _ in runners]
+    first = [timed(each.block)[0] for each in contestants]
+    repeats = [max(1, round(seconds / timed(each.block)[0])) for each in contestants]
+    times: list[list[tuple[float, float]]] = [[] for _ in contestants]
     for _ in range(rounds):
-        for run, count, record in zip(runners, repeats, times, strict=True):
-            clock, cpu = run(count)
+        for each, count, record in zip(contestants, repeats, times, strict=True):
+            clock, cpu = timed(each.block, count)
             record.append((clock / count, cpu / count))
     return [_speed(*of_one) for of_one in zip(contestants, times, first, strict=True)]
+
+
+def timed(block: Callable[[], Any], repeats: int = 1) -> tuple[float, float]:
+    """Repeats a block; returns the seconds of the clock and of the processor, both above 0."""
+    cpu, start = time.process_time(), time.perf_counter()
+    for _ in range(repeats):
+        block()
+    return max(time.perf_counter() - start, 1e-9), max(time.process_time() - cpu, 1e-9)
 
 
 def _speed(contestant: Contestant, times: list[tuple[float, float]], first: float) -> Speed:

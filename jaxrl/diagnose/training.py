@@ -39,12 +39,8 @@ LEARNT = "train/learnt_fraction"
 
 
 def comparable(config: Config, *, profile: bool = False) -> Config:
-    """Returns `config` for timing: one seed, and no early stop, because skipped passes would look like speed.
-
-    Args:
-      config: configuration to make comparable.
-      profile: whether threads count where the time goes, which costs a little time.
-    """
+    """Returns `config` for timing: one seed, and no early stop, because skipped passes would look like speed; with
+    `profile` threads count where the time goes, which costs a little time."""
     return dataclasses.replace(
         config,
         ppo=dataclasses.replace(config.ppo, target_kl=0.0),
@@ -54,12 +50,7 @@ def comparable(config: Config, *, profile: bool = False) -> Config:
 
 
 class Training:
-    """A training that advances with each call of `block`; `close` ends its threads.
-
-    Attributes:
-      config: configuration that is trained, `comparable`.
-      program: the program of the configuration's algorithm and loop.
-    """
+    """A training that advances with each call of `block`; `close` ends its threads."""
 
     def __init__(self, config: Config, env: Env, *, profile: bool = False):
         """Makes the first state; `env` is the game, `profile` as in `comparable`."""
@@ -82,11 +73,11 @@ class Training:
         return Contestant(name, float(units), self.block, {"batch": self.config.train.num_envs})
 
     def games_per_step(self) -> float:
-        """Finished games per environment step so far."""
+        """Returns finished games per environment step so far."""
         return safe_ratio(int(self._state.games), int(self._state.env_steps))
 
     def decisions(self) -> dict[str, float]:
-        """Shares of the training steps after a block: `learnt` from; of `others`, which are bots and snapshots (by the
+        """Returns shares of the training steps after a block: `learnt` from; of `others`, bots and snapshots (by the
         seats that they hold); and `forced`, with one legal action."""
         learnt = float(np.mean([1.0 if np.isnan(each) else each for each in self._learnt]))
         others = float(np.mean(np.asarray(self._state.lanes.controllers) != LEARNER))
@@ -115,33 +106,9 @@ class Training:
             "groups": sebulba.groups,
             "lag": sebulba.lag,
             "threads": dict(names),
-            "buffer_mib": buffer_bytes(self.program) / 2**20,
             "figures": {tag.removeprefix(TIME): v for tag, v in figures.items() if not tag.startswith(PREFIX)},
             "counters": {tag.removeprefix(PREFIX): v for tag, v in figures.items() if tag.startswith(PREFIX)},
         }
-
-
-def buffer_bytes(program: Any) -> int:
-    """Bytes of the NumPy arrays that can be reached from a program's attributes: its rollout and replay buffers."""
-    seen: set[int] = set()
-    total = 0
-    waiting = [value for value in vars(program).values() if not isinstance(value, (Env, Config))]
-    while waiting:
-        value = waiting.pop()
-        while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
-            value = value.base  # views share the memory of one owner
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, np.ndarray):
-            total += value.nbytes
-        elif isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, (list, tuple)):
-            waiting += value
-        elif type(value).__module__.startswith("jaxrl.") or dataclasses.is_dataclass(value):
-            waiting += list(getattr(value, "__dict__", {}).values())
-    return total
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
@@ -184,7 +151,7 @@ def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
 
 
 def evaluation(config: Config, env: Env, batch: int) -> tuple[Callable[..., tuple[Any, jax.Array, jax.Array]], tuple]:
-    """The network on `batch` decisions: a function that returns (memories, logits, values), and its arguments."""
+    """Returns the network on `batch` decisions: a function that gives (memories, logits, values), and its arguments."""
     network = make_algorithm(config, env).network
     params = network.init(jax.random.key(0))
     observation = jax.tree.map(lambda leaf: np.zeros((batch, *leaf.shape), leaf.dtype), env.observation_spec)

@@ -92,11 +92,8 @@ def text_of(config: Config, whole: np.ndarray, found: Sequence[dict[str, Any]]) 
 
 
 def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
-    """Returns the weights at the dotted path of a configuration's tree.
-
-    Raises:
-      UserError: the path gives no weights, or all are 0.
-    """
+    """Returns the weights at the dotted path of a configuration's tree. Raises UserError if the path gives no weights,
+    or all are 0."""
     if not path.startswith(OPTIONS):
         raise UserError(f"--over {path} is no option of the game: it must begin with {OPTIONS[:-1]}.")
     node: Any = tree
@@ -115,11 +112,8 @@ def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def chosen(weights: dict[str, Any], path: str, only: Sequence[str]) -> dict[str, Any]:
-    """Returns the weights that are left out in turn: those named in `only`, else all that are not 0.
-
-    Raises:
-      UserError: a name that has no weight, or 0.
-    """
+    """Returns the weights that are left out in turn: those named in `only`, else all that are not 0. Raises UserError
+    for a name that has no weight, or 0."""
     names = only or [name for name, weight in weights.items() if _counts(weight)]
     for name in names:
         if name not in weights:
@@ -141,11 +135,8 @@ def _counts(weight: Any) -> bool:
 
 
 def without(config: Config, path: str, part: str | None, folder: Path, seeds: int) -> Config:
-    """Returns the configuration of the training without one part, or of the whole for None.
-
-    Raises:
-      UserError: a stage of its curriculum has a weight of its own for the part.
-    """
+    """Returns the configuration of the training without one part, or of the whole for None. Raises UserError if a stage
+    of its curriculum has a weight of its own for the part."""
     option = path.split(".")[2]  # what evaluations have is the whole, whatever the training has
     name = WHOLE if part is None else f"{WITHOUT}{part}"
     changes = {

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 
 from jaxrl.experiments import report
-from jaxrl.experiments.contenders import Contender, Group, grouped, parse
+from jaxrl.experiments.contenders import Contender, Group, grouped
 from jaxrl.experiments.results import MEAN, RETURN, Curve, Trained, curves_of, final, level
 from jaxrl.games import make_stages
 from jaxrl.runs.metric_log import read_rows
+from jaxrl.statistics import welch_interval
 from jaxrl.text_tables import count, duration
 from jaxrl.training.health import GPU
 from jaxrl_envs.shared.errors import UserError
@@ -35,20 +36,11 @@ EVALUATIONS = 10  # during a training
 Level = tuple[str, float]  # name of a curve, value to reach
 
 
-def bench(
-    texts: Sequence[str],
-    *,
-    vary: Sequence[str],
-    minutes: float,
-    steps: int | None,
-    seeds: int,
-    folder: Path,
-    allow: Collection[str],
-) -> int:
+def bench(contenders: Sequence[Contender], *, minutes: float, steps: int | None, seeds: int, folder: Path) -> int:
     """Trains what is not trained yet, then writes the report; returns the exit code.
 
     Args:
-      texts, vary, allow: arguments as of `contenders.parse`.
+      contenders: configurations to compare.
       minutes: CPU minutes of each training.
       steps: environment steps of each training, instead of minutes.
       seeds: trainings of each contender.
@@ -59,7 +51,6 @@ def bench(
     """
     if minutes <= 0 or seeds < 1:
         raise UserError(f"--minutes must be above 0 and --seeds at least 1, got {minutes:g} and {seeds}.")
-    contenders = parse(texts, vary, allow)
     jax.config.update("jax_platforms", "cpu")  # of this process: accelerators are for the trainings
     for contender in contenders:  # mistakes before anything is trained
         length = contender.load().train.total_steps
@@ -158,10 +149,7 @@ def figures(trained: Trained, curves: Mapping[str, Curve], levels: Sequence[Leve
         for axis, unit in (("cpu", "CPU s"), ("steps", "steps")):
             at = curves[name].reached(value, axis) if name in curves else math.nan
             found[f"{unit} to {level(name, value)}"] = at
-    return found | {
-        ENDS[MEAN]: 100 * final(trained, "mean_win_rate"),
-        ENDS[RETURN]: final(trained, "return"),
-    }
+    return found | {ENDS[MEAN]: 100 * final(trained, "mean_win_rate"), ENDS[RETURN]: final(trained, "return")}
 
 
 def text_of(contenders: Sequence[Contender], found: Mapping[str, Sequence[Mapping[str, float]]], head: str) -> str:
@@ -176,18 +164,12 @@ def text_of(contenders: Sequence[Contender], found: Mapping[str, Sequence[Mappin
             continue
         columns[title] = [report.cell(values, _form(title)) for values in samples]
         if title in ENDS.values():
-            known, form = not any(np.isnan(values).any() for values in samples), _form(title, "+")
-            changes = [report.change(samples[0], values, form) if known else "-" for values in samples[1:]]
+            form = _form(title, "+")
+            changes = [report.interval(welch_interval(samples[0], values), form) for values in samples[1:]]
             columns[f"{title}, change"] = ["", *changes]
-    return "\n".join(
-        [
-            f"{head}; times are of the CPU, intervals over seeds, changes against {contenders[0].name}",
-            "",
-            report.columns(columns),
-            "",
-            *(f"{contender.name}: {contender.text}" for contender in contenders),
-        ]
-    )
+    told = f"{head}; times are of the CPU, intervals over seeds, changes against {contenders[0].name}"
+    names = (f"{contender.name}: {contender.text}" for contender in contenders)
+    return "\n".join([told, "", report.columns(columns), "", *names])
 
 
 def _form(title: str, sign: str = "") -> Callable[[float], str]:

@@ -23,9 +23,7 @@ def add_options(parser: ArgumentParser) -> None:
     help = "leave out these alone (default: all weights that are not 0)"
     parser.add_argument("--only", type=arguments.names, default=(), metavar="A,B", help=help)
     parser.add_argument(
-        "--seeds",
-        type=arguments.whole,
-        help="of each training, in one program (default: run.seeds, at least 3)",
+        "--seeds", type=arguments.whole, help="of each training, in one program (default: run.seeds, at least 3)"
     )
 
 

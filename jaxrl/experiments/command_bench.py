@@ -34,6 +34,8 @@ def add_options(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Runs `jaxrl bench`."""
     from jaxrl.experiments.bench import bench
+    from jaxrl.experiments.contenders import parse
 
-    options = {name: getattr(args, name) for name in ("vary", "minutes", "steps", "seeds", "allow")}
-    return bench(args.entries, folder=Path(args.directory).expanduser() / args.name, **options)
+    folder = Path(args.directory).expanduser() / args.name
+    wanted = parse(args.entries, args.vary, args.allow)
+    return bench(wanted, minutes=args.minutes, steps=args.steps, seeds=args.seeds, folder=folder)

@@ -16,12 +16,11 @@ from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.experiments.results import Trained
 from jaxrl.games import make_stages
-from jaxrl.runs.directory import RunDirectory, begun_run, read_json_list
+from jaxrl.runs.directory import RunDirectory, read_json_list
 from jaxrl.runs.presence import FINISHED, read_presence
 from jaxrl.text_tables import flat
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.launching.start import begun_config, run_training
-from jaxrl.training.plan import make_plan
+from jaxrl.training.launching import start
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -63,11 +62,8 @@ def parse(texts: Sequence[str], vary: Sequence[str], allow: Collection[str]) -> 
 
 
 def choices(text: str) -> tuple[str, list[str]]:
-    """Returns the key and the values, as JSON, of "KEY=A,B,C", which are separated by commas outside brackets.
-
-    Raises:
-      UserError: the text has another form.
-    """
+    """Returns the key and the values, as JSON, of "KEY=A,B,C", which are separated by commas outside brackets. Raises
+    UserError if the text has another form."""
     key, equals, values = text.partition("=")
     found = files.parse(f"[{values}]", f"the values of {key}") if key and values else None
     if not equals or not isinstance(found, list):
@@ -100,11 +96,8 @@ class Group(NamedTuple):
         return [*more, f"run.seeds={self.members}", f"run.vary={json.dumps(vary)}"]
 
     def train(self, name: str, words: Sequence[str]) -> RunDirectory:
-        """Trains what is not trained yet, in a process of its own.
-
-        Raises:
-          UserError: it has failed, and has said why; or it was stopped.
-        """
+        """Trains what is not trained yet, in a process of its own. Raises UserError if it fails, which it explains
+        itself, or is stopped."""
         first = self.contenders[0]
         allowed = [word for each in first.allow for word in ("--allow", each)]
         command = ["train", "--continue", "--config", first.words[0], "--name", name, *allowed, *first.words[1:]]
@@ -155,23 +148,14 @@ def together(each: Sequence[Config], name: str) -> Config:
     return configs.changed(each[0], {"run": changes})
 
 
-# ---- trainings in this process --------------------------------------------------------------------------------------
-
-
 def train(config: Config, callbacks: Sequence[Callback] = ()) -> int:
-    """Trains a run, or what is left of it, and tells `callbacks`; returns the exit code.
-
-    Raises:
-      UserError: it was begun with other settings.
-    """
+    """Trains a run, or what is left of it, in this process, and tells `callbacks`; returns the exit code. Raises
+    UserError if it was begun with other settings."""
     run = RunDirectory(config.run.path)
-    if not run.checkpoints().saved():
-        plan = make_plan(config)
-        with begun_run(config) as run:
-            return run_training(plan, run, resume=False, callbacks=callbacks)
-    begun, who = begun_config(run, config, "give these trainings a --name of their own."), read_presence(run.path)
-    if who is not None and who.how == FINISHED:  # perhaps before its last update, by `train.stop`
-        newest = max(run.checkpoints().steps())
-        if any(each.get("update") == newest for each in read_json_list(run.evaluation_file)):
+    if run.checkpoints().saved():
+        start.begun_config(run, config, "give these trainings a --name of their own.")
+        who, newest = read_presence(run.path), max(run.checkpoints().steps(), default=-1)
+        evaluated = any(each.get("update") == newest for each in read_json_list(run.evaluation_file))
+        if who is not None and who.how == FINISHED and evaluated:  # perhaps before its last update, by `train.stop`
             return 0
-    return run_training(make_plan(begun), run, resume=True, callbacks=callbacks)
+    return start.train(config, goes_on=True, callbacks=callbacks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from jaxrl.experiments.results import MEAN, RETURN, Curve
 from jaxrl.runs.directory import for_json, write_json
-from jaxrl.statistics import Interval, student_interval, welch_interval
+from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import count, table
 from jaxrl_envs.shared.display import svg
 
@@ -27,9 +28,7 @@ def cell(values: np.ndarray, form: Callable[[float], str]) -> str:
     """Returns a mean over trainings with Student's 95 % interval, and how many have the figure if some are NaN."""
     known = values[~np.isnan(values)]
     share = f" ({len(known)} of {len(values)})" if 0 < len(known) < len(values) else ""
-    if len(known) < 2:
-        return "-" if not len(known) else f"{form(known[0])}{share}"
-    return f"{interval(student_interval(known), form)}{share}"
+    return f"{interval(student_interval(known), form)}{share}" if len(known) else "-"
 
 
 def plain(values: np.ndarray) -> str:
@@ -38,16 +37,12 @@ def plain(values: np.ndarray) -> str:
     return "-" if np.isnan(mean) else count(mean)
 
 
-def change(left: np.ndarray, right: np.ndarray, form: Callable[[float], str]) -> str:
-    """Returns the difference of the means of two contenders, f64[S] each, with Welch's 95 % interval."""
-    if len(right) < 2:
-        return form(float(right[0] - left[0]))
-    return interval(welch_interval(left, right), form)
-
-
-def interval(found: Interval, form: Callable[[float], str]) -> str:
-    """Returns an estimate with its interval."""
-    return f"{form(found.value)} ({form(found.low)} to {form(found.high)})"
+def interval(found: Interval | None, form: Callable[[float], str]) -> str:
+    """Returns an estimate with its interval, if it has one; "-" without an estimate."""
+    if found is None or math.isnan(found.value):
+        return "-"
+    limits = "" if math.isnan(found.low) else f" ({form(found.low)} to {form(found.high)})"
+    return f"{form(found.value)}{limits}"
 
 
 def columns(found: Mapping[str, Sequence[str]]) -> str:

@@ -35,9 +35,8 @@ from jaxrl.experiments import contenders, report
 from jaxrl.experiments.results import Trained, curves_of, final
 from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.text_tables import flat
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.launching.start import without_deployment
+from jaxrl.training.launching.start import check_same, settings_of
 from jaxrl_envs.adapters import require
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
@@ -45,7 +44,7 @@ from jaxrl_envs.shared.errors import UserError
 STARTUP = 3  # trials that end before any is pruned
 PATIENCE = 60.0  # seconds for which another process may choose its trials
 Load = Callable[[Sequence[str], str | None], Config]
-RUN, PLACE = "run", "place"  # attributes of a trial: the name of its run, its place and the number of trials in that
+RUN = "run"  # attribute of a trial: the name of its run, by itself or side by side with others
 
 
 class Pruning(Callback):
@@ -53,26 +52,24 @@ class Pruning(Callback):
 
     def __init__(self, trials: Sequence[Any], best_by: str, seeds: int):
         """Tells nothing yet; `seeds` are the trainings of each trial."""
-        self.trials, self.best_by, self.seeds, self.pruned = trials, best_by, seeds, set[int]()
-
-    @property
-    def over(self) -> bool:
-        """Whether all trials are pruned."""
-        return len(self.pruned) == len(self.trials)
+        self.trials, self.best_by, self.seeds = trials, best_by, seeds
+        self.pruned = set[int]()  # numbers of trials
+        self.over = False  # whether all are pruned
 
     def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """Raises RuntimeError if all trials should be pruned; the training is saved."""
-        for number, trial in enumerate(self.trials):
-            own = range(number * self.seeds, (number + 1) * self.seeds)
+        for place, trial in enumerate(self.trials):
+            own = range(place * self.seeds, (place + 1) * self.seeds)
             prefixes = [f"seed_{member}/" for member in own] if len(self.trials) > 1 else [""]
             values = [progress(metrics, self.best_by, prefix) for prefix in prefixes]
-            if None in values or number in self.pruned:
+            if None in values or trial.number in self.pruned:
                 continue
             with warnings.catch_warnings():  # a trial that is resumed reports some evaluations again
                 warnings.simplefilter("ignore")
                 trial.report(float(np.mean(values)), step)  # type: ignore[arg-type]
             if trial.should_prune():
-                self.pruned.add(number)
+                self.pruned.add(trial.number)
+        self.over = len(self.pruned) == len(self.trials)
         if self.over:
             raise RuntimeError("below the median of the other trials")
 
@@ -91,6 +88,14 @@ class Sweep(NamedTuple):
         """Returns the configuration of a trial."""
         values = [f"{key}={value}" for key, value in trial.params.items()]
         return self.load([*values, f"run.directory={json.dumps(str(self.folder))}"], trial_name(trial.number))
+
+    def trained(self, trial: Any) -> list[Trained]:
+        """Returns the trainings of a trial, one of each seed; a run "trial001-004" has those of four trials."""
+        name, seeds = trial.user_attrs[RUN], self.config.run.seeds
+        first, _, last = name.removeprefix("trial").partition("-")
+        place, count = (trial.number - int(first), int(last) - int(first) + 1) if last else (0, 1)
+        run = RunDirectory(self.folder / name)
+        return [Trained(run, place * seeds + seed, count * seeds) for seed in range(seeds)]
 
 
 def sweep(load: Load, over: Sequence[str], *, trials: int, side_by_side: int, pruning: bool = True) -> int:
@@ -124,7 +129,9 @@ def sweep(load: Load, over: Sequence[str], *, trials: int, side_by_side: int, pr
         storage = f"sqlite:///{folder / 'study.db'}"
         named = {"study_name": folder.name, "storage": storage, "load_if_exists": True}
         study = optuna.create_study(**named, pruner=pruner, direction="maximize")
-        _check_begun(study, config, sorted(over), folder)
+        asked = json.loads(json.dumps(settings_of(config) | {"--over": sorted(over)}))
+        check_same(folder, study.user_attrs.get("asked", asked), asked, "give this sweep a --name of its own.")
+        study.set_user_attr("asked", asked)
     begun, failure = Sweep(optuna, study, load, config, space, folder), ""
     while (code := _next_trials(begun, trials, max(side_by_side, 1))) is not None:
         if isinstance(code, int):
@@ -135,8 +142,12 @@ def sweep(load: Load, over: Sequence[str], *, trials: int, side_by_side: int, pr
     complete = [each for each in study.trials if each.state.name == "COMPLETE"]
     if not complete:
         raise UserError(f"no trial of {folder} came to its end: {failure or 'other processes still work on them'}")
-    record = {"over": list(over), "score": config.evaluate.best_by, "trials": _record(study)}
-    curves = {trial_name(each.number): [curves_of(one) for one in _trained(begun, each)] for each in complete}
+    trials_told = [
+        {"run": each.user_attrs[RUN], "state": each.state.name.lower(), "score": each.value, "values": each.params}
+        for each in study.trials
+    ]
+    record = {"over": list(over), "score": config.evaluate.best_by, "trials": trials_told}
+    curves = {trial_name(each.number): [curves_of(one) for one in begun.trained(each)] for each in complete}
     report.write(folder, "sweep", text_of(study, config), record, curves)
     values = shlex.join(f"{key}={value}" for key, value in study.best_trial.params.items())
     print(f"best: {trial_name(study.best_trial.number)} with {values}")
@@ -144,7 +155,7 @@ def sweep(load: Load, over: Sequence[str], *, trials: int, side_by_side: int, pr
 
 
 def distribution(optuna: Any, text: str) -> tuple[str, Any]:
-    """A key and Optuna's distribution of its values, from ``KEY=LOW..HIGH``, ``KEY=LOW..HIGH:log`` or ``KEY=A,B,C``.
+    """Parses ``KEY=LOW..HIGH``, ``KEY=LOW..HIGH:log`` or ``KEY=A,B,C``; returns the key and Optuna's distribution.
 
     A range is one of whole numbers if both ends are written so. Choices are separated by commas outside brackets.
 
@@ -181,7 +192,7 @@ def progress(metrics: Mapping[str, float], best_by: str, prefix: str = "") -> fl
 
 
 def trial_name(number: int) -> str:
-    """The name of a trial's run, if it is alone in it."""
+    """Returns the name of a trial's run, if it is alone in it."""
     return f"trial{number:03}"
 
 
@@ -203,18 +214,12 @@ def _next_trials(sweep: Sweep, trials: int, side_by_side: int) -> int | str | No
                 batch = [sweep.study.ask(fixed_distributions=sweep.space) for _ in range(count)]
                 name = trial_name(batch[0].number) + f"-{batch[-1].number:03}" * (count > 1)
                 held.enter_context(_locked(sweep.folder / f"{name}.lock"))
-                for place, trial in enumerate(batch):
-                    _note(trial, name, place, count)
+                for trial in batch:
+                    trial.set_user_attr(RUN, name)
         for trial in batch:
             values = ", ".join(f"{key}={value}" for key, value in trial.params.items())
             print(f"{trial_name(trial.number)} of {trials}: {values}", flush=True)
         return _run(sweep, batch)
-
-
-def _note(trial: Any, name: str, place: int, count: int) -> None:
-    """Notes the run of a trial, and its place among the trials of that."""
-    trial.set_user_attr(RUN, name)
-    trial.set_user_attr(PLACE, [place, count])
 
 
 def _run(sweep: Sweep, batch: Sequence[Any]) -> int | str:
@@ -225,30 +230,23 @@ def _run(sweep: Sweep, batch: Sequence[Any]) -> int | str:
         each = [sweep.config_of(trial) for trial in batch]
         if code := contenders.train(contenders.together(each, batch[0].user_attrs[RUN]), [pruning]):
             return code
-        scores = [float(np.mean([final(one, by) for one in _trained(sweep, trial)])) for trial in batch]
+        scores = [float(np.mean([final(one, by) for one in sweep.trained(trial)])) for trial in batch]
     except UserError as error:
         if not pruning.over and len(batch) > 1:
             print(f"  {error}\n  each by itself:", flush=True)
             for trial in batch:
-                _note(trial, trial_name(trial.number), 0, 1)
+                trial.set_user_attr(RUN, trial_name(trial.number))
             # After one that fails or is stopped the others are as if their process had gone: they are taken over.
             return next((end for trial in batch if (end := _run(sweep, [trial]))), "")
         for trial in batch:
             sweep.study.tell(trial.number, state=state.PRUNED if pruning.over else state.FAIL)
         print("  pruned" if pruning.over else f"  failed: {error}", flush=True)
         return "" if pruning.over else str(error)
-    for number, (trial, score) in enumerate(zip(batch, scores, strict=True)):
-        pruned = number in pruning.pruned
+    for trial, score in zip(batch, scores, strict=True):
+        pruned = trial.number in pruning.pruned
         sweep.study.tell(trial.number, **({"state": state.PRUNED} if pruned else {"values": score}))
         print(f"  {trial_name(trial.number)}: {'pruned' if pruned else f'{by} {score:.4g}'}", flush=True)
     return ""
-
-
-def _trained(sweep: Sweep, trial: Any) -> list[Trained]:
-    """Returns the trainings of a trial, one of each seed."""
-    (place, count), seeds = trial.user_attrs[PLACE], sweep.config.run.seeds
-    run = RunDirectory(sweep.folder / trial.user_attrs[RUN])
-    return [Trained(run, place * seeds + seed, count * seeds) for seed in range(seeds)]
 
 
 def _taken_over(sweep: Sweep, held: contextlib.ExitStack) -> list[Any]:
@@ -261,8 +259,8 @@ def _taken_over(sweep: Sweep, held: contextlib.ExitStack) -> list[Any]:
         with contextlib.suppress(BlockingIOError):
             held.enter_context(_locked(sweep.folder / f"{name}.lock"))
             batch = [sweep.optuna.trial.Trial(sweep.study, trial._trial_id) for trial in each]  # no public way back
-            for place, trial in enumerate(batch):
-                _note(trial, name, place, len(batch))
+            for trial in batch:
+                trial.set_user_attr(RUN, name)
             return batch
     return []
 
@@ -273,18 +271,6 @@ def _locked(path: Path, seconds: float = 0.2) -> Iterator[IO[bytes]]:
     with files.open_lock(path) as handle:
         files.lock(handle, seconds)
         yield handle
-
-
-def _check_begun(study: Any, config: Config, over: list[str], folder: Path) -> None:
-    """Notes what the sweep varies, or raises UserError if it was begun with something else."""
-    asked = flat(configs.to_dict(without_deployment(config))) | {"--over": over}
-    asked = json.loads(json.dumps(asked))
-    begun = study.user_attrs.get("asked")
-    if begun is None:
-        study.set_user_attr("asked", asked)
-    elif other := [key for key in {**begun, **asked} if begun.get(key) != asked.get(key)]:
-        told = f"{folder} was begun with {other[0]} {begun.get(other[0])!r}, not {asked.get(other[0])!r}"
-        raise UserError(f"{told}: give this sweep a --name of its own.")
 
 
 # ---- the report -----------------------------------------------------------------------------------------------------
@@ -304,13 +290,6 @@ def text_of(study: Any, config: Config) -> str:
         columns[key] = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
     head = f"{config.run.name}: {config.evaluate.best_by}, {config.train.total_steps:,} steps each"
     return f"{head}\n\n{report.columns(columns)}"
-
-
-def _record(study: Any) -> list[dict[str, Any]]:
-    return [
-        {"run": each.user_attrs[RUN], "state": each.state.name.lower(), "score": each.value, "values": each.params}
-        for each in study.trials
-    ]
 
 
 def _values(distribution: Any) -> list[Any]:

@@ -27,11 +27,8 @@ Stages = Sequence[tuple[Stage, GameForms]]
 
 
 def make_games(config: Config) -> GameForms:
-    """Makes the game of a configuration, and checks the configuration against it.
-
-    Raises:
-      UserError: there is no such game, or the configuration asks for something it does not have.
-    """
+    """Makes the game of a configuration, and checks the configuration against it. Raises UserError if there is no such
+    game, or the configuration asks for something it does not have."""
     made: list[Env] = []
     for key, options in (("env", config.env.options), ("evaluate.options", config.evaluation_options)):
         if made and options == config.env.options:
@@ -49,18 +46,16 @@ def make_games(config: Config) -> GameForms:
 
 def compare(config: Config, games: GameForms) -> None:
     """Raises UserError if the configuration asks for what the game does not have."""
-    sizes = [(game.sides, game.num_actions, game.num_features) for game in games]
-    if sizes[0] != sizes[1]:
+    one, other = games
+    sizes = ("sides", "num_actions", "num_features")  # the last one is traced: not where there is one game
+    if one is not other and any(getattr(one, size) != getattr(other, size) for size in sizes):
         raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
     config.check_game(games.training)
 
 
 def make_stages(config: Config) -> Stages:
-    """Returns all stages of a training with their games; one without a curriculum.
-
-    Raises:
-      UserError: as `make_games`, or the stages do not fit together.
-    """
+    """Returns all stages of a training with their games; one without a curriculum. Raises UserError as `make_games`, or
+    if the stages do not fit together."""
     stages: list[tuple[Stage, GameForms]] = []
     for stage in configs.stages(config):
         try:
@@ -74,11 +69,8 @@ def make_stages(config: Config) -> Stages:
 
 
 def _check_stages(stages: Stages) -> None:
-    """Compares the stages with their games, in the form in which they are evaluated.
-
-    Raises:
-      UserError: a stage's game does not fit the network of the first stage, has one side only, or lacks an opponent.
-    """
+    """Compares the stages with their games, in the form in which they are evaluated. Raises UserError if a stage's game
+    does not fit the network of the first stage, has one side only, or lacks an opponent."""
     first, games = stages[0]
     for stage, (_, game) in stages:
         sizes = [(each.num_features, each.num_actions) for each in (game, games.evaluation)]
@@ -127,7 +119,7 @@ def _make(config: Config, options: dict[str, Any]) -> Env:
 
 
 def deployment(config: Config) -> dict[str, Any]:
-    """The arguments of a game's `deploy`: its section of the configuration; without a folder for logs (`log_dir`) they
+    """Returns the arguments of a game's `deploy`: its section; without a folder for logs (`log_dir`) they
     are kept in the directory of the run, if there is one."""
     run, section = config.run.path, config.game
     settings = dict(vars(section)) if section is not None else {}

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def parse_options(assignments: Iterable[str]) -> dict[str, Any]:
-    """["num_players=3", "expansion=false"] -> {"num_players": 3, "expansion": False}; other words are strings."""
+    """Parses ["num_players=3", "expansion=false"] to {"num_players": 3, "expansion": False}; others are strings."""
     words = {"true": True, "false": False, "null": None, "none": None}
     options: dict[str, Any] = {}
     for assignment in assignments:

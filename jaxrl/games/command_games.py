@@ -21,7 +21,7 @@ HELP = "list the games, and say how others are named"
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """`jaxrl games` has no options."""
+    """Adds nothing: `jaxrl games` has no options."""
 
 
 def main(args: argparse.Namespace) -> int:

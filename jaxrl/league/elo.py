@@ -67,21 +67,13 @@ def elo_update(
 
 @dataclasses.dataclass(frozen=True)
 class Ratings:
-    """A Bradley-Terry fit.
-
-    Attributes:
-      names: names of the players.
-      rating: f64[M], on the Elo scale; those of the anchors are given numbers.
-      covariance: f64[M, M], of the estimated ratings; zero in the rows and columns of the anchors.
-      anchors: numbers of the players whose ratings are fixed.
-      virtual_draws: drawn games added to each pair that met: 0 unless there would be no finite estimate.
-    """
+    """A Bradley-Terry fit."""
 
     names: tuple[str, ...]
-    rating: np.ndarray
-    covariance: np.ndarray
-    anchors: tuple[int, ...]
-    virtual_draws: float
+    rating: np.ndarray  # f64[M], on the Elo scale; those of the anchors are given numbers
+    covariance: np.ndarray  # f64[M, M], of the estimated ratings; zero in the rows and columns of the anchors
+    anchors: tuple[int, ...]  # numbers of the players whose ratings are fixed
+    virtual_draws: float  # drawn games added to each pair that met: 0 unless there would be no finite estimate
 
     @property
     def half(self) -> np.ndarray:
@@ -93,7 +85,7 @@ class Ratings:
         return [int(i) for i in np.argsort(-self.rating, kind="stable")]
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         return {
             "anchors": [self.names[i] for i in self.anchors],
             "virtual_draws": self.virtual_draws,
@@ -112,18 +104,16 @@ def bradley_terry(scores: np.ndarray, names: Sequence[str], known: Mapping[str, 
     independent and a draw as half a win and half a loss, which overstates the variance of games with draws: with them,
     or with deals played from both seats, intervals are somewhat too wide.
 
-    If some player, or group of players, won or lost every game against all others, the likelihood has no maximum
-    (Ford 1957, https://doi.org/10.2307/2308513): then, and only then, `VIRTUAL_DRAWS` drawn games are added to every
-    pair that met, which keeps such a player at a finite distance, about that of the end of an interval.
+    If some player, or group of players, won or lost every game against all others, the likelihood has no maximum (Ford
+    1957, https://doi.org/10.2307/2308513): then, and only then, `VIRTUAL_DRAWS` drawn games are added to every pair
+    that met, which keeps such a player at a finite distance, about that of the end of an interval.
+
+    Raises UserError: an unknown anchor, or players that are not connected by games.
 
     Args:
       scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is
         ignored. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
-      names: names of the M players.
       known: ratings of the anchors, which are taken as exact; by default the first player is rated 0.
-
-    Raises:
-      UserError: an unknown anchor, or players that are not connected by games.
     """
     scores = np.array(scores, np.float64)
     count = len(names)

@@ -22,8 +22,9 @@ With `league.margin` a snapshot is *promoted* into the pool only when the learne
 since the last one, and an exploiter only when it is rated that many above the learner; a member that falls three times
 as many below the learner is *pruned*: it is not drawn any more, and its slot is empty.
 
-**Weights.** Self has its own share; the others divide the rest by `jaxrl.league.weighting`. Without any opponent to
-draw, all games are against itself.
+**Weights.** Self has its own share; the others divide the rest by `league.weighting`: three rules read the learner's
+win rates (the prioritised ones after AlphaStar, Vinyals et al. 2019, https://doi.org/10.1038/s41586-019-1724-z), one
+reads ratings. Without any opponent to draw, all games are against itself.
 
 **Elo.** After every update ratings move by `elo_update`, K = 8 points per game and at most C = 100 points per
 update. The first bot stays at 1000, and without bots the others stay where they are: a snapshot begins with the
@@ -45,10 +46,9 @@ import numpy as np
 from flax import struct
 
 from jaxrl.config import Config
-from jaxrl.league.config import SELF, SNAPSHOTS, league_bots
+from jaxrl.league.config import SELF, SNAPSHOTS, LeagueConfig, league_bots
 from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
-from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key, select
@@ -59,6 +59,7 @@ PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first re
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
 MARGINS_BELOW = 3.0  # from how many times `league.margin` below the learner a member is pruned
 PAST, EXPLOITER = 0, 1  # roles of the member in a slot
+NEAR = 200.0  # rating points over which the weight of an opponent falls to 1 / e, with weighting elo
 
 
 class Results(NamedTuple):
@@ -89,12 +90,12 @@ class PoolState:
 
 
 def win_rates(pool: PoolState) -> jax.Array:
-    """f32[1 + E]: the learner's running win rates, draws counting half; 1/2 without results."""
+    """Returns f32[1 + E]: the learner's running win rates, draws counting half; 1/2 without results."""
     return (pool.score + 0.5 * PRIOR_GAMES) / (pool.games + PRIOR_GAMES)
 
 
 def next_slot(pool: PoolState) -> jax.Array:
-    """i32[], where the next member goes: an empty slot, or that of the oldest."""
+    """Returns i32[], where the next member goes: an empty slot, or that of the oldest."""
     return jnp.argmin(pool.order)
 
 
@@ -137,24 +138,39 @@ def redeal_all(pool: PoolState) -> PoolState:
     return pool.replace(stale=jnp.ones_like(pool.stale))
 
 
+class OpponentStats(NamedTuple):
+    """Opponent statistics that the rules read, f32[E] each."""
+
+    relative: jax.Array  # weights from the configuration
+    rate: jax.Array  # win rates of the learner, 0 to 1
+    lead: jax.Array  # rating points above the learner
+
+
+def weights(league: LeagueConfig, them: OpponentStats) -> jax.Array:
+    """Returns relative weights of the opponents, f32[E]; at least `league.floor`, unless the rule is "fixed"."""
+    chex.assert_equal_shape(them)
+    if league.weighting == "fixed":
+        return them.relative
+    weight = {
+        "adaptive": 1.0 - them.rate,
+        "pfsp_hard": jnp.square(1.0 - them.rate),
+        "pfsp_even": them.rate * (1.0 - them.rate),
+        "elo": jnp.exp(-jnp.abs(them.lead) / NEAR),
+    }[league.weighting]
+    return jnp.maximum(weight, league.floor)
+
+
 # ---- the pool at work ---------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class League(Seats):
-    """A configured pool. M = len(bots), K = slots.
+    """A configured pool. M = len(bots), K = slots."""
 
-    Attributes:
-      config: the whole configuration; its section `league` is read.
-      outcome: `Env.outcome`.
-      slots: K.
-      relative: f32[E], weights of the entries with `league.weighting: fixed`.
-    """
-
-    config: Config
-    outcome: Callable[[jax.Array], jax.Array]
+    config: Config  # the whole configuration; its section `league` is read
+    outcome: Callable[[jax.Array], jax.Array]  # `Env.outcome`
     slots: int
-    relative: np.ndarray
+    relative: np.ndarray  # f32[E], weights of the entries with `league.weighting: fixed`
 
     @property
     def varied(self) -> bool:
@@ -184,7 +200,7 @@ class League(Seats):
     # ---- drawing opponents ----
 
     def present(self, pool: PoolState) -> jax.Array:
-        """bool[1 + E]: whether an entry exists: the learner, bots, and the members in slots."""
+        """Returns bool[1 + E]: whether an entry exists: the learner, bots, and the members in slots."""
         return jnp.concatenate([jnp.ones(1 + len(self.bots), bool), pool.born >= 0])
 
     def drawable(self, pool: PoolState) -> jax.Array:
@@ -195,12 +211,10 @@ class League(Seats):
         return there & (jnp.arange(there.shape[0]) != len(self.bots) + next_slot(pool))
 
     def wanted_shares(self, pool: PoolState) -> jax.Array:
-        """Shares of the games by the weights, f32[1 + E]; they sum to 1."""
+        """Returns shares of the games by the weights, f32[1 + E]; they sum to 1."""
         league = self.config.league
         them = OpponentStats(
-            relative=jnp.asarray(self.relative),
-            rate=win_rates(pool)[1:],
-            lead=pool.elo[1:] - pool.elo[LEARNER],
+            relative=jnp.asarray(self.relative), rate=win_rates(pool)[1:], lead=pool.elo[1:] - pool.elo[LEARNER]
         )
         weight = jnp.where(self.drawable(pool), weights(league, them), 0.0)
         total = jnp.sum(weight)
@@ -209,7 +223,7 @@ class League(Seats):
         return jnp.concatenate([own[None], (1.0 - own) * weight / jnp.where(total > 0.0, total, 1.0)])
 
     def lane_shares(self, pool: PoolState) -> jax.Array:
-        """Shares by lane, f32[max(K, 1), 1 + E]: lane l draws from row l mod K. The mean of the rows equals
+        """Returns shares by lane, f32[max(K, 1), 1 + E]: lane l draws from row l mod K. The mean of the rows equals
         `wanted_shares` as long as no slot should have more than one game in K."""
         share = self.wanted_shares(pool)
         if not self.slots:
@@ -223,11 +237,11 @@ class League(Seats):
         return jnp.concatenate([rest, snapshot * jnp.eye(self.slots)], axis=1)
 
     def shares(self, pool: PoolState) -> jax.Array:
-        """Shares of the games for which each opponent is drawn, f32[1 + E]."""
+        """Returns shares of the games for which each opponent is drawn, f32[1 + E]."""
         return jnp.mean(self.lane_shares(pool), axis=0)
 
     def odds(self, pool: PoolState, lane_ids: jax.Array) -> jax.Array:
-        """Cumulative shares of each lane, f32[B, 1 + E], from its global number, u32[B]."""
+        """Returns cumulative shares of each lane, f32[B, 1 + E], from its global number, u32[B]."""
         chex.assert_rank(lane_ids, 1)
         rows = jnp.cumsum(self.lane_shares(pool), axis=1)
         return rows[(lane_ids % rows.shape[0]).astype(jnp.int32)]
@@ -242,18 +256,12 @@ class League(Seats):
     # ---- results ----
 
     def no_results(self) -> Results:
-        """Returns the results of no games."""
         nothing = jnp.zeros(len(self.names), jnp.float32)
         return Results(games=nothing, score=nothing, points=nothing, redealt=jnp.float32(0.0))
 
     def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Results:
-        """Returns the result of one lane's game, from the learner's point of view.
-
-        Args:
-          controllers: i8[P].
-          returns: f32[P], of the whole game.
-          over: bool[], whether it has ended.
-        """
+        """Returns the result of one lane's game, from the learner's point of view. `controllers`: i8[P]; `returns`:
+        f32[P], of the whole game; `over`: bool[], whether it has ended."""
         chex.assert_equal_shape((controllers, returns))
         own = self.holders(controllers) == LEARNER
         returns = of_sides(returns, self.sides)
@@ -288,7 +296,7 @@ class League(Seats):
         return -points(self.config.league.learners / self.num_sides)
 
     def rate(self, elo: jax.Array, results: Results) -> jax.Array:
-        """Ratings f32[1 + E] after the games of one update, see `jaxrl.league.elo.elo_update`."""
+        """Returns ratings f32[1 + E] after the games of one update, see `jaxrl.league.elo.elo_update`."""
         together = elo[1:] + self.handicap
         own, others = elo_update(
             elo[LEARNER], together, results.games[1:], results.points[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
@@ -305,7 +313,6 @@ class League(Seats):
         return pool.replace(born=jnp.where(weak, -1, pool.born), order=jnp.where(weak, -1, pool.order))
 
     def due(self, pool: PoolState, number: jax.Array | int) -> jax.Array | bool:
-        """Returns whether update `number` - 1 ends with a snapshot, bool[]."""
         league = self.config.league
         if not self.slots or not league.snapshot_every:
             return False
@@ -313,7 +320,6 @@ class League(Seats):
         return (number % league.snapshot_every == 0) & gained
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
-        """Returns the pool after update `number` - 1, with a new snapshot if one is due."""
         if not self.slots or not self.config.league.snapshot_every:
             return pool
         due = self.due(pool, number)
@@ -322,12 +328,9 @@ class League(Seats):
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
     def metrics(self, pool: PoolState, results: Results) -> Metrics:
-        """Metrics by opponent; the win rate of one that is absent or was never met is NaN."""
+        """Returns metrics by opponent; the win rate of one that is absent or was never met is NaN."""
         share, rate, there = self.shares(pool), win_rates(pool), self.present(pool)
-        found = {
-            "league/redealt": metrics.total(results.redealt),
-            "league/elo/self": metrics.last(pool.elo[LEARNER]),
-        }
+        found = {"league/redealt": metrics.total(results.redealt), "league/elo/self": metrics.last(pool.elo[LEARNER])}
         for number, name in enumerate(self.names):
             found[f"league/share/{name}"] = metrics.last(share[number])
             found[f"league/games/{name}"] = metrics.total(results.games[number])

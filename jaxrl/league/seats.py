@@ -29,17 +29,11 @@ Switch = Callable[[State, jax.Array, Key], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class Seats:
-    """Base of every way to fill the seats; it holds the scripted bots.
+    """Base of every way to fill the seats; it holds the scripted bots."""
 
-    Attributes:
-      sides: sides of the P seats, see `Env.sides`.
-      bots: controller i is bot ``bots[i - 1]``.
-      switch: `Env.bot_switch` of them, None without bots.
-    """
-
-    sides: tuple[int, ...]
-    bots: tuple[str, ...]
-    switch: Switch | None
+    sides: tuple[int, ...]  # sides of the P seats, see `Env.sides`
+    bots: tuple[str, ...]  # controller i is bot ``bots[i - 1]``
+    switch: Switch | None  # `Env.bot_switch` of them, None without bots
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,27 +95,18 @@ class Seats:
         return False
 
     def renew(self, pool: Any, params: Any, number: jax.Array) -> Any:
-        """The pool after update `number` - 1 has made new parameters."""
+        """Returns the pool after update `number` - 1 has made new parameters."""
         del params, number
         return pool
 
     def metrics(self, pool: Any, results: Any) -> Metrics:
-        """Metrics of the opponents, by TensorBoard names."""
+        """Returns metrics of the opponents, by TensorBoard names."""
         del pool, results
         return {}
 
     def override(self, state: State, controller: jax.Array, action: jax.Array, key: Key) -> jax.Array:
-        """Replaces the network's action where a bot holds the seat.
-
-        Args:
-          state: one game.
-          controller: i8[S], of the seats asked now.
-          action: i32[S], the network's.
-          key: the bots' randomness.
-
-        Returns:
-          i32[S].
-        """
+        """Replaces the network's action where a bot holds the seat. `controller`: i8[S], of the seats asked now;
+        `action`: i32[S], the network's; `key`: the bots' randomness. Returns i32[S]."""
         if self.switch is None:
             return action
         index = jnp.clip(controller.astype(jnp.int32) - 1, 0, len(self.bots) - 1)
@@ -141,11 +126,9 @@ class MixedSeats(Seats):
 
     @property
     def varied(self) -> bool:
-        """Whether bots hold seats."""
         return bool(self.bots)
 
     def deal(self, key: Key, odds: Any) -> jax.Array:
-        """Returns the controllers of one new game, i8[P]."""
         del odds
         sides = self.num_sides
         if not self.varied:

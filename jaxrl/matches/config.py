@@ -47,7 +47,7 @@ class EvaluateConfig(Section):
             )
 
     def without_deployment(self) -> EvaluateConfig:
-        """Without the process that plays."""
+        """Returns the section without the process that plays."""
         return dataclasses.replace(self, beside=False)
 
     def check_game(self, config: Config, env: Env) -> None:

@@ -63,14 +63,8 @@ class DuplicateDeals:
         """Compiles at the first call.
 
         Args:
-          env: the game.
           seated: the arguments of a call -> the players, for the holders `CANDIDATE` and `OTHER`.
-          deals: D.
-          lanes: games side by side on one device.
-          max_steps: steps after which a game is given up.
           plain: whether to compile with `xla.plain_options`, see `Player`.
-          surprise: flag as of `play_match`.
-          devices: devices that play, if not all.
 
         Attributes:
           compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
@@ -91,15 +85,9 @@ class DuplicateDeals:
         return distributed.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
-        """Returns the games with leading axes [D, rotation], on the host.
-
-        Args:
-          arguments: arguments for `seated`, the same on every device.
-          base: key[], from which all deals are made.
-
-        Raises:
-          UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
-        """
+        """Returns the games with leading axes [D, rotation], on the host. Raises UserError: a player chose an illegal
+        action, a game did not end, or the engine of a game on the host failed. `arguments`: arguments for `seated`, the
+        same on every device; `base`: key[], from which all deals are made."""
         (arguments, base), parts = self.placed((arguments, base)), []
         for first in range(0, self._deals, self.portion):
             deals = np.arange(first, first + self.portion, dtype=np.uint32)
@@ -142,14 +130,8 @@ class DuplicateDeals:
 
 
 def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
-    """Returns the deal schedule of N games: their keys, and the holders of their seats, i32[N, P].
-
-    Args:
-      env: the game.
-      base: key[], from which all deals are made.
-      number: u32[N], of the deals.
-      rotation: i32[N], the candidate's side.
-    """
+    """Returns the deal schedule of N games: their keys, and the holders of their seats, i32[N, P]. `base`: key[], from
+    which all deals are made; `number`: u32[N], of the deals; `rotation`: i32[N], the candidate's side."""
     chex.assert_rank((number, rotation), 1)
     deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
     keys = GameKeys(

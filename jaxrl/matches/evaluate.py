@@ -16,19 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.matches.deals import (
-    CANDIDATE,
-    FINAL_DEALS,
-    LANES,
-    OTHER,
-    DuplicateDeals,
-    Samples,
-    samples_of,
-    seats_held,
-)
+from jaxrl.matches.deals import CANDIDATE, FINAL_DEALS, LANES, OTHER, DuplicateDeals, Samples, samples_of, seats_held
 from jaxrl.matches.match import SeatedPlayer
 from jaxrl.matches.remote import RemoteDeals, is_remote
-from jaxrl.matches.tables import Row, by_candidate, overall
+from jaxrl.matches.tables import Row, by_candidate, fair, overall
 from jaxrl.players.player import MAX_STEPS, Player, any_bot
 from jaxrl.runs.directory import TrainedRun
 from jaxrl_envs.contract.env import Env, PyTree
@@ -59,16 +50,10 @@ class Matchup:
         """Sets up a matchup.
 
         Args:
-          env: the game.
           candidate: the player under evaluation; its parameters come with each call.
           opponents: one of them fills all other seats; ignored in a game of one side.
-          deals: D, each played n times.
-          seed: the evaluation seed.
           stream: set of deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
-          lanes: games side by side on one device.
-          max_steps: steps after which a game is given up.
           surprise: whether to measure the candidate's surprise in every game, see `jaxrl.matches.match`.
-          devices: devices that play, if not all.
         """
         self.env, self.candidate = env, candidate
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
@@ -96,16 +81,8 @@ class Matchup:
         return [Row(name, opponent.name, self.play(candidate, number)) for number, opponent in each]
 
     def play(self, candidate: PyTree = None, opponent: int = 0, params: PyTree = None) -> Samples:
-        """Plays all deals.
-
-        Args:
-          candidate: its parameters; None for a bot.
-          opponent: the number of the opponent.
-          params: its parameters; None: its own.
-
-        Raises:
-          UserError: a player chose an illegal action, or a game did not end.
-        """
+        """Plays all deals. Raises UserError: a player chose an illegal action, or a game did not end. `candidate`: its
+        parameters; None for a bot. `params`: the opponent's; None: its own."""
         player = self.opponents[opponent]
         player = player.named(player.name, player.params if params is None else params)
         if self._remote is not None:
@@ -142,8 +119,8 @@ class Matchup:
 
 
 def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:
-    """The distinct programs of some opponents, where all bots share one, and for each opponent the number of its
-    program and of its bot. A program has the parameters of its last opponent."""
+    """Returns the distinct programs of some opponents, where all bots share one, and for each opponent the number of
+    its program and of its bot. A program has the parameters of its last opponent."""
     bots = [player.bot for player in opponents if player.bot]
     programs: dict[Any, Player] = {}
     places: list[tuple[int, np.int32 | None]] = []
@@ -166,11 +143,8 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
 
 
 def in_simulator(env: Env, name: str) -> Env:
-    """Returns the game in another simulator.
-
-    Raises:
-      UserError: the game cannot be played there, or the program is not installed.
-    """
+    """Returns the game in another simulator. Raises UserError: the game cannot be played there, or the program is not
+    installed."""
     if not env.simulators:
         raise UserError(f"{env.id} is played by no other simulator: leave --simulator out.")
     if name not in env.simulators:
@@ -186,15 +160,8 @@ def opponent_names(config: Config, env: Env) -> list[str]:
 def evaluation_record(
     run: TrainedRun, rows: Sequence[Row], direct: Sequence[Row] = (), *, policy: str, seed: int
 ) -> dict[str, Any]:
-    """Returns the record of one evaluation for evaluation.json.
-
-    Args:
-      run: the checkpoint measured.
-      rows: results against the configured opponents, over which means and minima are taken.
-      direct: results against another candidate.
-      policy: greedy, sampled or search.
-      seed: seed of the deals.
-    """
+    """Returns the record of one evaluation for evaluation.json. `rows`: results against the configured opponents, over
+    which means and minima are taken; `direct`: results against another candidate."""
     totals = {name: overall(group) for name, group in by_candidate(rows).items()}
     return {
         "update": run.update,
@@ -202,6 +169,7 @@ def evaluation_record(
         "policy": policy,
         "seed": seed,
         "winning": run.env.winning,
+        "fair": fair(run.env),
         "rows": [row.record() for row in (*rows, *direct)],
         "overall": {name: total.record() for name, total in totals.items() if total is not None},
     }

@@ -62,11 +62,8 @@ def warn_of_scale(config: Config, settings: SearchSettings) -> None:
 def own_policy(
     config: Config, env: Env, settings: SearchSettings, bot: str | None = None, rollouts: str = SELF
 ) -> tuple[PlayoutPolicy, Guide]:
-    """Returns the policy of the searching seat in simulated games, and its guide: a network, or a bot by name.
-
-    Raises:
-      UserError: a tree without a network, or bots in the rollouts of a recurrent network.
-    """
+    """Returns the policy of the searching seat in simulated games, and its guide: a network, or a bot by name. Raises
+    UserError: a tree without a network, or bots in the rollouts of a recurrent network."""
     played = None if rollouts == SELF else _bot_of("--search-rollouts", rollouts, env)
     if bot is None:
         network = make_algorithm(config, env).network
@@ -100,7 +97,7 @@ class Searcher:
     rollouts: str = SELF
 
     def record(self) -> dict[str, Any]:
-        """For evaluation.json; `particles` is 0 with a learned belief, which keeps none."""
+        """Returns the record for evaluation.json; `particles` is 0 with a learned belief, which keeps none."""
         settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.belief.particles}
         return {"model": self.model, "rollouts": self.rollouts} | settings
 
@@ -117,24 +114,10 @@ class Searcher:
 
 
 def make_searcher(
-    env: Env,
-    config: Config,
-    opponents: Sequence[Player],
-    request: SearchRequest,
-    bot: str | None = None,
+    env: Env, config: Config, opponents: Sequence[Player], request: SearchRequest, bot: str | None = None
 ) -> Searcher:
-    """Returns a search by the network of `config` (or by a bot) against each of some opponents.
-
-    Args:
-      env: the game.
-      config: names the network.
-      opponents: players of the other seats; bots, or one trained run.
-      request: the search that is wanted.
-      bot: the candidate, if it is a bot.
-
-    Raises:
-      UserError: an unknown model or bot, or a game that cannot be searched.
-    """
+    """Returns a search by the network of `config` (or by a bot) against each of some opponents. Raises UserError: an
+    unknown model or bot, or a game that cannot be searched. `bot`: the candidate, if it is a bot."""
     settings, model, rollouts = request
     own, guide = own_policy(config, env, settings, bot, rollouts)
     other: PlayoutPolicy | None = None
@@ -169,11 +152,8 @@ def learned_belief(config: Config, env: Env, bot: str | None) -> Believe:
 
 
 def beliefs_of(run: TrainedRun | None, settings: SearchSettings) -> list[PyTree]:
-    """Returns the parameters `SearchParams.belief` of each seed of a run; [None] for others than runs.
-
-    Raises:
-      UserError: a learned belief of a policy file, which holds none.
-    """
+    """Returns the parameters `SearchParams.belief` of each seed of a run; [None] for others than runs. Raises
+    UserError: a learned belief of a policy file, which holds none."""
     if settings.belief != LEARNED:
         return [None] * (len(run.params) if run else 1)
     if run is None:

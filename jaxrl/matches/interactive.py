@@ -44,12 +44,8 @@ class Programs:
         self._lock = threading.Lock()
 
     def __call__(self, function: Callable, *, plain: bool = False) -> Callable[..., Any]:
-        """Returns the compiled function.
-
-        Args:
-          function: function of arrays.
-          plain: whether to leave out the game's XLA options, with which XLA cannot compile every search.
-        """
+        """Returns the compiled function. `plain`: whether to leave out the game's XLA options, with which XLA cannot
+        compile every search."""
         with self._lock:
             if (function, plain) not in self._known:
                 options = {} if self._fused and not plain else xla.plain_options()
@@ -77,8 +73,8 @@ def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=64)
 def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, Any]]:
-    """(params, memory, state) -> a player's probabilities and value of a decision, each None if it has none; one
-    program, because both come from the same network."""
+    """Returns a function (params, memory, state) -> a player's probabilities and value of a decision, each None if it
+    has none; one program, because both come from the same network."""
 
     def tell(params: PyTree, memory: PyTree, state: State) -> tuple[jax.Array | None, jax.Array | None]:
         about = params, memory, state
@@ -91,13 +87,7 @@ class InteractiveGame:
     """A game between players with memories; some seats may be left to the caller."""
 
     def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
-        """Deals nothing yet.
-
-        Args:
-          env: the game.
-          players: players of the seats; None is the caller.
-          programs: programs of this game, if other games share them.
-        """
+        """Deals nothing yet. `players`: players of the seats; None is the caller."""
         self._env, self._players = env, list(players)
         self._programs = programs or Programs(env)
         self._memory: list[PyTree] = []
@@ -124,8 +114,8 @@ class InteractiveGame:
         return self.state
 
     def answer(self, key: Key) -> int | np.ndarray:
-        """The action of the player of the seat asked; in a simultaneous game those of all seats, i32[P], 0 for the
-        caller's."""
+        """Returns the action of the player of the seat asked; in a simultaneous game those of all seats, i32[P], 0 for
+        the caller's."""
         if self._env.simultaneous:
             seats = range(self._env.num_players)
             return np.array([self._together(seat, jax.random.fold_in(key, seat)) for seat in seats], np.int32)
@@ -171,6 +161,26 @@ class InteractiveGame:
                 told = (before, number, self.state, np.int32(seat), memory_key)
                 self._memory[seat] = self._call(player, player.observe)(player.params, self._memory[seat], *told)
         return self.state
+
+    def play(
+        self,
+        key: Key,
+        ask: Callable[[Key], int | np.ndarray | None],
+        record: Callable[[State, int | np.ndarray, State], None],
+    ) -> None:
+        """Plays a dealt game to its end. Keys are split one after the other from `key`; a game that is set back meets
+        the same ones again. `ask`: the players' key -> the action; None if the game was set back instead. `record`:
+        called with (before, action, after) of every step."""
+        known: list[tuple[Key, Key]] = []  # by step: for the players, for chance
+        while not self.over:
+            while len(known) <= self.time:
+                key, *both = jax.random.split(key, 3)
+                known.append((both[0], both[1]))
+            for_players, for_chance = known[self.time]
+            action = ask(for_players)
+            if action is not None:
+                before = self.state
+                record(before, action, self.step(action, for_chance))
 
     def _asked(self) -> tuple[int, Player]:
         seat = int(self.state.current_player)

@@ -1,5 +1,5 @@
 """Matches as one compiled program: any players in any seats, each with its memory. This is the fast path for batches;
-games that people look at are played step by step (`jaxrl.matches.host_loop`).
+games that people look at are played step by step (`jaxrl.matches.interactive`).
 
 Shape letters: N games side by side, P seats, H holders (who holds a seat: numbers of `holders`).
 """
@@ -45,23 +45,16 @@ class GameKeys(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SeatedPlayer:
-    """A player of a match and the seats it holds. Its memories have a leading axis [slots], one for each seat.
-
-    Attributes:
-      player: the player.
-      params: its parameters here; they may be traced.
-      holds: bool[H], the holders that it plays for. A NumPy array is known when the program is made; a traced one may
-        be all False, and then the player costs nothing.
-      number: number of its stream of random numbers.
-      slots: the most seats that it holds in a game.
-      by_holder: whether its parameters have a leading axis [H], one row for each holder; such a player has no memory.
-    """
+    """A player of a match and the seats it holds. Its memories have a leading axis [slots], one for each seat."""
 
     player: Player
-    params: PyTree
+    params: PyTree  # its parameters here; they may be traced
+    # bool[H], the holders that it plays for. A NumPy array is known when the program is made; a traced one may be all
+    # False, and then the player costs nothing
     holds: np.ndarray | jax.Array
-    number: int = 0
-    slots: int = 1
+    number: int = 0  # of its stream of random numbers
+    slots: int = 1  # the most seats that it holds in a game
+    # whether its parameters have a leading axis [H], one row for each holder; such a player has no memory
     by_holder: bool = False
 
     def begin(self, state: State, holder: jax.Array, key: Key) -> PyTree:
@@ -100,8 +93,8 @@ class SeatedPlayer:
         return action.astype(jnp.int32), jax.tree.map(kept, memory, before, after)
 
     def expects(self, state: State, holder: jax.Array, memory: PyTree) -> tuple[jax.Array, jax.Array]:
-        """The player's values f32[P], and the seats of its own that are asked, bool[P]. The player has a `value` and
-        one row of parameters."""
+        """Returns the player's values f32[P], and the seats of its own that are asked, bool[P]. The player has a
+        `value` and one row of parameters."""
         asked, mine = state.current_player, self._mine(holder)
         slot = self._slot(mine, asked)
         assert self.player.value is not None
@@ -215,16 +208,9 @@ def play_match(
     *,
     surprise: bool = False,
 ) -> Games:
-    """Plays N games side by side, each to its end.
-
-    Args:
-      env: the game.
-      seated: the players of all H holders; all are asked in every step, and the action of the seat's holder counts.
-      holders: i32[N, P], the holder of each seat.
-      keys: key[N] each.
-      max_steps: steps after which a game is given up.
-      surprise: whether to measure the surprise of the first player, if it has a `value`.
-    """
+    """Plays N games side by side, each to its end. `seated`: the players of all H holders; all are asked in every step,
+    and the action of the seat's holder counts. `holders`: i32[N, P], the holder of each seat. `surprise`: whether to
+    measure the surprise of the first player, if it has a `value`."""
     chex.assert_shape(holders, (None, env.num_players))
     surprise = surprise and seated[0].player.value is not None
 

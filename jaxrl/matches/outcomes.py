@@ -28,16 +28,16 @@ class GameTally(NamedTuple):
         return self.wins + self.draws + self.losses
 
     def rates(self) -> tuple[float, float, float]:
-        """Shares of wins, draws and losses; not a number without games."""
+        """Returns shares of wins, draws and losses; not a number without games."""
         games = self.games or math.nan
         return self.wins / games, self.draws / games, self.losses / games
 
     def interval(self, design: Design | None = None) -> tuple[float, float]:
-        """The Wilson 95 % interval of the win rate; by default of games of which each is a deal of its own."""
+        """Returns the Wilson 95 % interval of the win rate; by default of games of which each is a deal of its own."""
         return wilson(self.wins, self.games, design or Design(degrees=self.games - 1))
 
     def record(self, design: Design | None = None) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         win, draw, loss = self.rates()
         return {
             "games": self.games,
@@ -73,7 +73,7 @@ class Outcomes(NamedTuple):
         return design_of(self.result > 0, counted)
 
     def interval(self, where: np.ndarray | slice = slice(None)) -> tuple[float, float]:
-        """The 95 % interval over deals of the win rate in those games: Wilson's, with their design."""
+        """Returns the 95 % interval over deals of the win rate in those games: Wilson's, with their design."""
         return self.tally(where).interval(self.design(where))
 
     def by_place(self) -> list[GameTally]:
@@ -86,7 +86,7 @@ class Outcomes(NamedTuple):
         return None if self.started is None else (self.tally(self.started), self.tally(~self.started))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         record = self.tally().record(self.design()) | {
             f"by_{self.place}": [tally.record() for tally in self.by_place()],
             "mean_length": float(self.length.mean()),

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
 from jaxrl.players.player import Player, bot_player, no_memory
 from jaxrl.players.spec import parse
@@ -56,36 +55,26 @@ class Sitting:
         adviser: Player | None = None,
         screen: Console | None = None,
     ):
-        """Sets up a game to be played.
-
-        Args:
-          env: a turn-based game.
-          seat: the person's.
-          others: the player of each seat, partners and opponents; the person's own entry is not used.
-          adviser: gives hints from what the person's seat sees.
-          screen: the terminal; None is a new one on standard output.
-        """
+        """Sets up a game to be played. `others`: the player of each seat, partners and opponents; the person's own
+        entry is not used. `adviser`: gives hints from what the person's seat sees. `screen`: the terminal; None is a
+        new one on standard output."""
         self._env, self._seat, self._adviser, self._screen = env, seat, adviser, screen or make_screen()
         self._game = InteractiveGame(env, [adviser if i == seat else player for i, player in enumerate(others)])
         self._past: list[Moment] = []
         self._news: list[str] = []
 
     def play(self, key: jax.Array) -> State:
-        """Plays one game dealt from `key`; returns its end.
-
-        Raises:
-          EOFError: the person left.
-        """
+        """Plays one game dealt from `key`; returns its end. Raises EOFError: the person left."""
         deal_key, key = jax.random.split(key)
         with waiting("compiling the game: only its beginning takes so long", again=True, screen=self._screen):
             self._game.deal(deal_key)
-        play_host_game(self._game, KeyChain(key), self._ask, self._tell)
+        self._game.play(key, self._ask, self._tell)
         self._show()
         self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
         return self._game.state
 
     def _waiting(self) -> contextlib.AbstractContextManager[None]:
-        """The status line while the person waits."""
+        """Shows a status line while the person waits."""
         compiling = len(self._past) < 2  # not every program has run yet
         text = "compiling: only the first turns take so long" if compiling else "the others play"
         return waiting(text, again=True, screen=self._screen)
@@ -109,8 +98,8 @@ class Sitting:
                 self._game.answer(key)  # it remembers that its seat was asked
         return action
 
-    def _tell(self, before: State, action: int, after: State) -> None:
-        self._news.append(self._env.event(before, action, after, self._seat))
+    def _tell(self, before: State, action: int | np.ndarray, after: State) -> None:
+        self._news.append(self._env.event(before, int(action), after, self._seat))
 
     def _decide(self, moment: Moment, key: jax.Array) -> int | None:
         """Returns the person's legal action; None: the last one is taken back."""
@@ -211,7 +200,7 @@ def option(action: int, name: str) -> str:
 
 
 def options(legal: dict[int, str]) -> Columns:
-    """Legal actions in columns."""
+    """Returns legal actions in columns."""
     cells = [Text(option(action, name)) for action, name in legal.items()]
     for cell in cells:
         cell.highlight_regex(r"^\[\d+\]", "green")
@@ -275,18 +264,9 @@ def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player 
 
 
 def play(name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str] | None, seed: int | None) -> None:
-    """Plays a game at the terminal.
-
-    Args:
-      name: name of the player at the other seats, see `find_player`.
-      lookup: settings for the lookup of names.
-      seat: the user's seat.
-      opponents: players at the other seats in its place, in turn.
-      seed: seed of the deal; None: a new one.
-
-    Raises:
-      UserError: a player is unknown, or the game cannot be played so.
-    """
+    """Plays a game at the terminal. Raises UserError: a player is unknown, or the game cannot be played so. `name`:
+    name of the player at the other seats, see `find_player`. `opponents`: players at the other seats in its place, in
+    turn. `seed`: seed of the deal; None: a new one."""
     candidate = find_player(name, lookup)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)

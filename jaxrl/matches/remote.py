@@ -47,30 +47,17 @@ class RemoteDeals:
     games."""
 
     def __init__(self, env: Env, *, deals: int, lanes: int = 0, max_steps: int = MAX_STEPS):
-        """Compiles and starts nothing.
-
-        Args:
-          env: the game, a `HostEnv`.
-          deals: D.
-          lanes: games side by side; 0: the capacity of the game.
-          max_steps: decisions after which a game is given up.
-        """
+        """Compiles and starts nothing. `env`: the game, a `HostEnv`. `lanes`: games side by side; 0: the capacity of
+        the game."""
         self._env, self._deals = env, deals
         self.game: HostGame = env.game.meant_for("evaluation")  # type: ignore[attr-defined]
         self.max_steps, self._lanes = max_steps, lanes
         self._programs: dict[Act, Callable[..., tuple[jax.Array, PyTree]]] = {}
 
     def __call__(self, players: Sequence[Player], base: Key, title: str = "") -> Games:
-        """Returns the games with leading axes [D, rotation].
-
-        Args:
-          players: the candidate, and the opponent on all other seats, both without `observe`; bots play in the engine.
-          base: key[], from which all deals are made.
-          title: title of the progress line.
-
-        Raises:
-          UserError: a player chose an illegal action, a game did not end, or the engine failed.
-        """
+        """Returns the games with leading axes [D, rotation]. Raises UserError: a player chose an illegal action, a game
+        did not end, or the engine failed. `players`: the candidate, and the opponent on all other seats, both without
+        `observe`; bots play in the engine. `base`: key[], from which all deals are made."""
         players = [player.named(player.name, jax.device_put(player.params)) for player in players]
         words = np.asarray(jax.random.bits(jax.random.fold_in(base, np.uint32(_ENGINES)), (2,), jnp.uint32))
         seed = int(words[0]) << 32 | int(words[1])
@@ -91,7 +78,7 @@ class RemoteDeals:
                 ) from error
 
     def _blanks(self, seed: int, most: int) -> np.ndarray:
-        """u8[D, S]: the deals before their first episode, made by engines of `most` games at most."""
+        """Returns u8[D, S]: the deals before their first episode, made by engines of `most` games at most."""
         blanks = np.empty((self._deals, self.game.state_bytes), np.uint8)
         for first in range(0, self._deals, most):
             part = blanks[first : first + most]
@@ -99,7 +86,8 @@ class RemoteDeals:
         return blanks
 
     def program(self, player: Player) -> Callable[..., tuple[jax.Array, PyTree]]:
-        """(params, memory [B], base key, player's number, rows) -> actions i32[B], memory [B]; see `_act`."""
+        """Returns a function (params, memory [B], base key, player's number, rows) -> actions i32[B], memory [B]; see
+        `_act`."""
         if player.act not in self._programs:
             self._programs[player.act] = jax.jit(lambda *arguments: _act(player, self._env.num_players, *arguments))
         return self._programs[player.act]
@@ -296,13 +284,8 @@ class GamesProgress:
     """A progress line for games that take seconds each."""
 
     def __init__(self, title: str, deals: int, env: Env, line: ProgressLine | None = None):
-        """Shows nothing in the first seconds: most evaluations are over by then.
-
-        Args:
-          title: title of the line.
-          deals, env: deals, and the game, which give the number of games.
-          line: the progress line; None: a new one on standard error.
-        """
+        """Shows nothing in the first seconds: most evaluations are over by then. `deals`, `env`: deals, and the game,
+        which give the number of games. `line`: the progress line; None: a new one on standard error."""
         self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
         self._line = line or ProgressLine(quiet=QUIET)
         self._done = self._won = 0

@@ -39,12 +39,12 @@ class Row:
         return len(next(iter(self.samples.candidate.values())))
 
     def figures(self) -> dict[str, Estimate]:
-        """Means with intervals: the candidate's by figure, the opponents' as ``"opp. <figure>"``."""
+        """Returns means with intervals: the candidate's by figure, the opponents' as ``"opp. <figure>"``."""
         own = {name: Estimate.of(x) for name, x in self.samples.candidate.items()}
         return own | {f"opp. {name}": Estimate.of(x) for name, x in self.samples.opponents.items()}
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         outcomes = self.samples.outcomes
         figures = {name: estimate.record() for name, estimate in self.figures().items()}
         return {
@@ -81,22 +81,24 @@ class Overall(NamedTuple):
     loss: float
     minimum: Row  # the opponent won against least
     minimum_win: float
+    median_win: float
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         return {
             "opponents": self.opponents,
             "mean_win_rate": self.win.mean,
             "half_width_95": self.win.record()["half_width_95"],
             "mean_draw_rate": self.draw,
             "mean_loss_rate": self.loss,
+            "median_win_rate": self.median_win,
             "min_win_rate": self.minimum_win,
             "min_opponent": self.minimum.opponent,
         }
 
 
 def overall(rows: Sequence[Row]) -> Overall | None:
-    """Returns the unweighted mean and the minimum over one candidate's opponents; None in a game of one side."""
+    """Returns the unweighted mean, median and minimum over a candidate's opponents; None in a game of one side."""
     outcomes = [row.samples.outcomes for row in rows]
     known = [each for each in outcomes if each is not None]
     if len(known) < len(rows) or not known:
@@ -105,11 +107,12 @@ def overall(rows: Sequence[Row]) -> Overall | None:
     worst = int(np.argmin(rates[:, 0]))
     wins = np.mean([(each.result > 0).mean(axis=1) for each in known], axis=0)  # f64[D]
     _, draw, loss = rates.mean(axis=0)
-    return Overall(len(rows), Estimate.of(wins), float(draw), float(loss), rows[worst], float(rates[worst, 0]))
+    least, median = float(rates[worst, 0]), float(np.median(rates[:, 0]))
+    return Overall(len(rows), Estimate.of(wins), float(draw), float(loss), rows[worst], least, median)
 
 
 def scalars(rows: Sequence[Row]) -> dict[str, float]:
-    """Metrics of one candidate for the logs.
+    """Returns metrics of one candidate for the logs.
 
     ``eval/<opponent>/<figure>``; with two sides or more also ``eval/<opponent>/win_rate`` and ``draw_rate``, and over
     the opponents ``eval/mean_win_rate`` and ``eval/min_win_rate``.
@@ -124,6 +127,11 @@ def scalars(rows: Sequence[Row]) -> dict[str, float]:
     if total is not None:
         values |= {"eval/mean_win_rate": total.win.mean, "eval/min_win_rate": total.minimum_win}
     return values
+
+
+def fair(env: Env) -> float | None:
+    """Returns the win rate among equal players, draws aside; None where several sides can win."""
+    return 1 / env.num_sides if type(env).outcome is Env.outcome else None
 
 
 # ---- tables -------------------------------------------------------------------------------------------------------
@@ -141,14 +149,16 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def format_table(rows: Sequence[Row], env: Env) -> str:
-    """The table of an evaluation in Markdown: wins, draws and losses of games in per cent, means over deals with 95 %
-    half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named below, or
-    is a table of its own if it is much, as how cars play is. What a win is stands below; where most games are drawn,
-    points or returns come first."""
+    """Returns the table of an evaluation in Markdown: wins, draws and losses of games in per cent, means over deals
+    with 95 % half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named
+    below, or is a table of its own if it is much, as how cars play is. What a win is stands below; where most games are
+    drawn, points or returns come first."""
     lines: list[dict[str, str]] = []
     known = [row.samples.outcomes.tally().rates() for row in rows if row.samples.outcomes is not None]
     drawn = bool(known) and float(np.mean(known, axis=0)[1]) > MANY_DRAWS
     sides, note = env.num_sides, f"\n\n{env.winning}" if known else ""
+    if known and sides > 2 and (even := fair(env)):
+        note += f" Fair among {sides} equal players: {percent(even)} %."
     for group in by_candidate(rows).values():
         lines += [_cells(row, sides, drawn) for row in group] + _summary(group, sides)
     names = list(dict.fromkeys(name for line in lines for name in line))
@@ -181,7 +191,7 @@ def _cells(row: Row, sides: int, drawn: bool) -> dict[str, str]:
 
 
 def _summary(rows: Sequence[Row], sides: int) -> list[dict[str, str]]:
-    """Mean and minimum over the opponents of one candidate."""
+    """Returns mean, median and minimum over the opponents of one candidate."""
     total = overall(rows)
     if total is None or total.opponents < 2:
         return []
@@ -195,17 +205,14 @@ def _summary(rows: Sequence[Row], sides: int) -> list[dict[str, str]]:
         "loss %": percent(total.loss),
     }
     least = {title: shortened(f"minimum: {total.minimum.opponent}"), _WIN: percent(total.minimum_win)}
-    return [who | mean, who | least]
+    median = [who | {title: "median", _WIN: percent(total.median_win)}] if total.opponents > 2 else []
+    return [who | mean, *median, who | least]
 
 
 def fitted(head: Sequence[str], body: Sequence[Sequence[str]], labels: Sequence[str] = ()) -> str:
-    """A table of those columns that fit into `WIDTH`, the first ones first; the names of the others below it, or if
-    they are more than `FEW`, a second table with a line for each of them.
-
-    Args:
-      head, body: parts of the table.
-      labels: names of the body's lines in a second table; empty: there is no such table.
-    """
+    """Returns a table of those columns that fit into `WIDTH`, the first ones first; the names of the others below it,
+    or if they are more than `FEW`, a second table with a line for each of them. `labels`: names of the body's lines in
+    a second table; empty: there is no such table."""
     columns = [[name, *(line[i] for line in body)] for i, name in enumerate(head)]
     kept: list[list[str]] = []
     for column in columns:
@@ -223,12 +230,12 @@ def fitted(head: Sequence[str], body: Sequence[Sequence[str]], labels: Sequence[
 
 
 def shortened(name: str) -> str:
-    """The end of a long name: seeds and updates stand there."""
+    """Returns the end of a long name: seeds and updates stand there."""
     return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]
 
 
 def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
-    """Paired differences as a Markdown table."""
+    """Returns paired differences as a Markdown table."""
     names = list(pairs[0][0].samples.candidate)
     head = ["difference", "opponents", "deals", *(name.replace("_", " ") for name in names)]
     body = []
@@ -275,7 +282,7 @@ def _outcome_cells(outcomes: Outcomes) -> dict[str, str]:
 
 
 def _place_cells(outcomes: Outcomes) -> dict[str, str]:
-    """Wins by place, and with and without the first turn; the mean length."""
+    """Returns wins by place, and with and without the first turn; the mean length."""
 
     def wins(tallies: Sequence[GameTally]) -> str:
         return " / ".join(percent(tally.rates()[0]) for tally in tallies)

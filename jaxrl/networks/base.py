@@ -23,7 +23,7 @@ class Apply(Protocol):
     def __call__(
         self, params: Params, memory: Memory, encoded: Any, mask: jax.Array, key: jax.Array | None = None
     ) -> tuple[Memory, jax.Array, jax.Array]:
-        """(params, memory, encoded observation, mask bool[A]) -> new memory, masked logits f32[A], value f32[]."""
+        """Maps (params, memory, encoded observation, mask bool[A]) -> new memory, masked logits f32[A], value f32[]."""
 
 
 class Network(NamedTuple):

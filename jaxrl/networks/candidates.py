@@ -25,44 +25,26 @@ HEADS = 4  # attention heads, or as many as divide the width
 
 
 class CandidateScorer(nn.Module):
-    """Pools entities into a context, and passes the context and one vector per option to `make_heads`.
-
-    Attributes:
-      num_actions: A.
-      vocabulary: number of kinds of things.
-      dim: width of an entity and of an option.
-      layers: dense layers of each encoder.
-      attention: self-attention layers over the entities, before pooling.
-      together: attention layers over entities and options together, after those.
-      context: width of the context; 0: twice `dim`.
-      rows: whether the context also reads the entities row by row, so that their order matters.
-      layer_norm: layer normalisation in dense layers (features differ in scale: life points, flags).
-      compute_dtype: type of everything but the parameters and the heads.
-      make_heads: creates the output heads.
-    """
+    """Pools entities into a context, and passes the context and one vector per option to `make_heads`."""
 
     num_actions: int
-    vocabulary: int
-    dim: int = 64
-    layers: int = 2
-    attention: int = 0
-    together: int = 0
-    context: int = 0
-    rows: bool = False
-    layer_norm: bool = True
-    compute_dtype: str = "float32"
+    vocabulary: int  # number of kinds of things
+    dim: int = 64  # width of an entity and of an option
+    layers: int = 2  # dense layers of each encoder
+    attention: int = 0  # self-attention layers over the entities, before pooling
+    together: int = 0  # attention layers over entities and options together, after those
+    context: int = 0  # width of the context; 0: twice `dim`
+    rows: bool = False  # whether the context also reads the entities row by row, so that their order matters
+    layer_norm: bool = True  # layer normalisation in dense layers (features differ in scale: life points, flags)
+    compute_dtype: str = "float32"  # type of everything but the parameters and the heads
     make_heads: Callable[..., nn.Module] = Heads
 
     @nn.compact
     def __call__(
         self, view: Candidates, remember: Callable[[jax.Array], jax.Array] | None = None
     ) -> tuple[jax.Array, jax.Array]:
-        """Candidates (leading axes allowed in each field) -> logits f32[..., A], value f32[...].
-
-        Args:
-          view: the observation.
-          remember: [..., H] -> [..., R], recurrent layers applied to the context before options are scored.
-        """
+        """Maps candidates (leading axes allowed in each field) -> logits f32[..., A], value f32[...]. `remember`: [...,
+        H] -> [..., R], recurrent layers applied to the context before options are scored."""
         kinds = None
         if self.vocabulary:  # initialised to 0: an unseen kind is its features alone
             kinds = nn.Embed(self.vocabulary, EMBEDDING, embedding_init=nn.initializers.zeros, name="kinds")
@@ -94,7 +76,7 @@ class CandidateScorer(nn.Module):
         return self.make_heads(self.num_actions, name="heads")(torso, mixed)
 
     def _described(self, view: Candidates, kinds: nn.Embed | None) -> tuple[jax.Array, jax.Array]:
-        """Features of entities [..., E, C'] and options [..., A, O'], extended by those of their kinds."""
+        """Returns features of entities [..., E, C'] and options [..., A, O'], extended by those of their kinds."""
         if view.kinds is None:
             things = _with_kinds(view.entities, view.entity_ids, kinds)
             return things, _with_kinds(view.options, view.option_ids, kinds)
@@ -115,7 +97,7 @@ class CandidateScorer(nn.Module):
         )
 
     def _tied(self, entities: jax.Array, partners: jax.Array | None) -> jax.Array:
-        """Message passing between entities [..., E, D] and their partners i32[..., E, M], in both directions."""
+        """Passes messages between entities [..., E, D] and their partners i32[..., E, M], in both directions."""
         if partners is None:
             return entities
         ways, width = partners.shape[-1], max(1, self.dim // 8)
@@ -146,7 +128,7 @@ class CandidateScorer(nn.Module):
         return both[..., :count, :], both[..., count:, :]
 
     def _attended(self, entities: jax.Array, mask: jax.Array) -> jax.Array:
-        """Self-attention over entities [..., E, D], same shape; activations stay >= 0."""
+        """Applies self-attention to entities [..., E, D], same shape; activations stay >= 0."""
         if not self.attention:
             return entities
         for index in range(self.attention):
@@ -155,8 +137,8 @@ class CandidateScorer(nn.Module):
         return nn.relu(nn.LayerNorm(dtype=jnp.dtype(self.compute_dtype), name="norm_attention")(entities))
 
     def _around(self, entities: jax.Array, nearness: jax.Array) -> jax.Array:
-        """[..., E, D], [..., N, E, K] -> [..., N, D / 2]: a continuous-filter convolution, the sum over entities of
-        their features at each distance (SchNet: Schütt et al. 2017, https://arxiv.org/abs/1706.08566).
+        """Maps [..., E, D], [..., N, E, K] -> [..., N, D / 2]: a continuous-filter convolution, the sum over entities
+        of their features at each distance (SchNet: Schütt et al. 2017, https://arxiv.org/abs/1706.08566).
         """
         ranges, width = nearness.shape[-1], max(1, self.dim // 2)
         meant = nn.Dense(ranges * width, dtype=entities.dtype, name="ranges")(entities)
@@ -165,7 +147,7 @@ class CandidateScorer(nn.Module):
         return jnp.einsum("...ne,...ed->...nd", near, meant) / CROWD
 
     def _dense(self, x: jax.Array, width: int, name: str) -> jax.Array:
-        """[..., features] -> [..., width]."""
+        """Maps [..., features] -> [..., width]."""
         dtype = jnp.dtype(self.compute_dtype)
         x = x.astype(dtype)
         for index in range(self.layers):
@@ -187,7 +169,7 @@ def _with_kinds(features: jax.Array, ids: jax.Array, kinds: nn.Embed | None) -> 
 
 
 def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> jax.Array:
-    """[..., E, D] -> [..., (Z + 1) D]: sums over each zone (one zone if None) and the maximum of each feature.
+    """Maps [..., E, D] -> [..., (Z + 1) D]: sums over each zone (one zone if None) and the maximum of each feature.
 
     Sums, not means, because the number of entities matters.
     """
@@ -199,12 +181,12 @@ def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> ja
 
 
 def _sums(things: jax.Array, index: jax.Array, count: int) -> jax.Array:
-    """Segment sums: [..., N, D] with segment numbers i32[..., N] -> [..., count, D]; number -1 is left out."""
+    """Returns segment sums: [..., N, D] with segment numbers i32[..., N] -> [..., count, D]; number -1 is left out."""
     return jnp.einsum("...nr,...nd->...rd", jax.nn.one_hot(index, count, dtype=things.dtype), things)
 
 
 def _rows(entities: jax.Array, index: jax.Array) -> jax.Array:
-    """[..., E, D], i32[..., A] -> [..., A, D]: the named rows, zeros for -1."""
+    """Maps [..., E, D], i32[..., A] -> [..., A, D]: the named rows, zeros for -1."""
     # A product instead of a look-up: its gradient is a product too, not a scatter.
     named = jax.nn.one_hot(index, entities.shape[-2], dtype=entities.dtype)
     return jnp.einsum("...ae,...ed->...ad", named, entities)

@@ -26,7 +26,7 @@ def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
 
 
 def temper(logits: jax.Array, temperature: jax.Array | float) -> jax.Array:
-    """Logits of the distribution proportional to pi^(1 / temperature), f32[..., A]; exactly `logits` at 1.
+    """Returns logits of the distribution proportional to pi^(1 / temperature), f32[..., A]; exactly `logits` at 1.
 
     Actor and loss both call this, so that the log-ratio before the first optimizer step is exactly 0. Multiplying by
     1 / temperature would not guarantee that: a compiler may fuse it with a following sum in only one of the programs.
@@ -52,15 +52,8 @@ def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
 
 
 def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Computes log pi(action) and the entropy of pi in one pass over the actions.
-
-    Args:
-      logits: f32[..., A], masked.
-      action: i32[...].
-
-    Returns:
-      f32[...], f32[...]; the entropy is 0 if only one action is legal.
-    """
+    """Computes log pi(action) and the entropy of pi in one pass over the actions. `logits`: f32[..., A], masked;
+    `action`: i32[...]. Returns f32[...], f32[...]; the entropy is 0 if only one action is legal."""
     chex.assert_shape(action, logits.shape[:-1])
     chex.assert_type([logits, action], [float, int])
     shifted = logits - jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
@@ -77,7 +70,7 @@ def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Arra
 
 
 def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
-    """log pi(action), f32[...]; uses the arithmetic of the loss, so that initial log-ratios are exactly 0."""
+    """Returns log pi(action), f32[...]; uses the arithmetic of the loss, so that initial log-ratios are exactly 0."""
     return log_prob_and_entropy(logits, action)[0]
 
 
@@ -91,14 +84,8 @@ def kl_divergence(logits: jax.Array, other: jax.Array) -> jax.Array:
 
 def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """Samples actions by inverting the cumulative distribution: one uniform number each instead of A Gumbel draws.
-
-    Args:
-      logits: f32[..., A], masked.
-      uniform: f32[...] in [0, 1).
-
-    Returns:
-      i32[...], always a legal action, regardless of rounding.
-    """
+    `logits`: f32[..., A], masked; `uniform`: f32[...] in [0, 1). Returns i32[...], always a legal action, regardless of
+    rounding."""
     chex.assert_shape(uniform, logits.shape[:-1])
     num_actions = logits.shape[-1]
     index = np.arange(num_actions, dtype=np.int32)

@@ -58,16 +58,8 @@ class _Module(NamedTuple):
 
 
 def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> Network:
-    """Creates the network of a `NetworkConfig` for the observations and actions of `env`.
-
-    Args:
-      config: torso and recurrent layers.
-      env: the game.
-      heads: output heads; by default policy and value.
-
-    Raises:
-      UserError: `normalize` with a network that does not read plain features, or a user's network with wrong outputs.
-    """
+    """Creates the network of a `NetworkConfig` for the observations and actions of `env`. Raises UserError: `normalize`
+    with a network that does not read plain features, or a user's network with wrong outputs."""
     built = _build(config.kind, config, env, heads.make)
     module = built.module
 

@@ -18,8 +18,8 @@ class Heads(nn.Module):
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> logits f32[..., A], value f32[...]; given option vectors [..., A, D], each logit is computed from
-        its option."""
+        """Maps [..., H] -> logits f32[..., A], value f32[...]; given option vectors [..., A, D], each logit is computed
+        from its option."""
         torso = torso.astype(jnp.float32)
         # The first policy is nearly uniform over the legal actions (Andrychowicz et al. 2021, arXiv 2006.05990).
         init = nn.initializers.orthogonal(0.01)
@@ -43,7 +43,7 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """f32[..., F] -> logits f32[..., A], value f32[...]."""
+        """Maps f32[..., F] -> logits f32[..., A], value f32[...]."""
         dtype = jnp.dtype(self.compute_dtype)
         x = features.astype(dtype)
         for index, width in enumerate(self.hidden):

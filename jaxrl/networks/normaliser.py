@@ -41,7 +41,7 @@ Normaliser = Callable[[Any, Any, jax.Array, Callable[[Any], Any]], Any]
 
 
 def fresh(features: int) -> Statistics:
-    """Initial statistics: normalisation is the identity, except for clipping."""
+    """Returns initial statistics: normalisation is the identity, except for clipping."""
     return Statistics(jnp.float32(0.0), jnp.zeros(features, jnp.float32), jnp.ones(features, jnp.float32))
 
 
@@ -93,13 +93,8 @@ def absorbed(
     """Updates the statistics with the decisions of a rollout (parallel variance, Chan et al. 1979).
 
     A second pass computes the variance of the rollout about its own mean: about a distant centre, the small variance of
-    a feature would be lost in rounding error, or even become negative.
-
-    Args:
-      statistics: statistics before the update.
-      encode, observations, weight: arguments as of `moments_about`.
-      total: sums over all devices.
-    """
+    a feature would be lost in rounding error, or even become negative. `encode`, `observations`, `weight`: arguments as
+    of `moments_about`; `total`: sums over all devices."""
     count, mean, variance = statistics
     about = functools.partial(moments_about, encode, observations, weight)
     decisions, first, _ = total(about(mean))

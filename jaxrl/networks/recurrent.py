@@ -19,29 +19,21 @@ class Torso(nn.Module):
 
     @nn.compact
     def __call__(self, torso: jax.Array) -> jax.Array:
-        """[..., H] -> the same."""
+        """Maps [..., H] -> the same."""
         return torso
 
 
 class Recurrent(nn.Module):
     """LSTM (Hochreiter & Schmidhuber 1997) or GRU layers (Cho et al. 2014, https://arxiv.org/abs/1406.1078) on top of a
-    torso; layers and recurrent state are float32.
-
-    Attributes:
-      num_actions: A.
-      torso: a module with `Torso` as its heads, or one with heads of its own that takes an argument `remember`.
-      cell: lstm or gru.
-      width: units per layer.
-      layers: number of recurrent layers.
-      make_heads: creates the output heads; None: the torso has heads of its own.
-    """
+    torso; layers and recurrent state are float32."""
 
     num_actions: int
+    # a module with `Torso` as its heads, or one with heads of its own that takes an argument `remember`
     torso: nn.Module
-    cell: str
-    width: int
-    layers: int
-    make_heads: Callable[..., nn.Module] | None
+    cell: str  # lstm or gru
+    width: int  # units of a layer
+    layers: int  # recurrent ones
+    make_heads: Callable[..., nn.Module] | None  # creates the output heads; None: the torso has heads of its own
 
     @nn.compact
     def __call__(self, memory: Any, encoded: Any, **settings: Any) -> tuple[Any, tuple[jax.Array, jax.Array]]:

@@ -26,7 +26,7 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array, deterministic: bool, mask: jax.Array | None = None) -> jax.Array:
-        """[..., N, D] -> the same; mask bool[..., N]: True = token may be attended to, None: all."""
+        """Maps [..., N, D] -> the same; mask bool[..., N]: True = token may be attended to, None: all."""
         dtype, dim = jnp.dtype(self.compute_dtype), x.shape[-1]
         y = nn.LayerNorm(dtype=dtype, name="norm_attention")(x)
         y = nn.MultiHeadDotProductAttention(self.heads, dtype=dtype, name="attention")(
@@ -40,34 +40,23 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Transformer encoder over card tokens (suit, rank, projected flags) and a context token, then `make_heads`.
-
-    Attributes:
-      num_actions: A.
-      dim: width of a token.
-      heads: attention heads; divides `dim`.
-      layers: attention layers.
-      embedding: width of the suit and rank embeddings, projected to `dim`; 0: `dim` without projection.
-      feed_forward: width of the hidden layer of each block; 0: 2 * dim.
-      dropout: dropout rate of the token embeddings and of both sublayer outputs of each block (Vaswani et al. 2017,
-        section 5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
-      compute_dtype: type of everything but the parameters and the heads.
-      make_heads: creates the output heads.
-    """
+    """Transformer encoder over card tokens (suit, rank, projected flags) and a context token, then `make_heads`."""
 
     num_actions: int
     dim: int = 64
-    heads: int = 4
+    heads: int = 4  # attention heads; divides `dim`
     layers: int = 2
-    embedding: int = 0
-    feed_forward: int = 0
+    embedding: int = 0  # width of the suit and rank embeddings, projected to `dim`; 0: `dim` without projection
+    feed_forward: int = 0  # width of the hidden layer of each block; 0: 2 * dim
+    # dropout rate of the token embeddings and of both sublayer outputs of each block (Vaswani et al. 2017, section
+    # 5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic
     dropout: float = 0.0
-    compute_dtype: str = "float32"
+    compute_dtype: str = "float32"  # type of everything but the parameters and the heads
     make_heads: Callable[..., nn.Module] = Heads
 
     @nn.compact
     def __call__(self, tokens: Tokens, deterministic: bool = True) -> tuple[jax.Array, jax.Array]:
-        """Tokens (leading axes allowed in each field) -> logits f32[..., A], value f32[...]."""
+        """Maps tokens (leading axes allowed in each field) -> logits f32[..., A], value f32[...]."""
         dtype = jnp.dtype(self.compute_dtype)
         cards = nn.Dense(self.dim, dtype=dtype, name="flags")(tokens.features.astype(dtype)) + self._identity(tokens)
         context = nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="context_0")(tokens.context.astype(dtype)))
@@ -84,7 +73,7 @@ class Transformer(nn.Module):
         return self.make_heads(self.num_actions, name="heads")(pooled)
 
     def _identity(self, tokens: Tokens) -> jax.Array:
-        """Suit and rank embedding of each card, [..., N, dim]."""
+        """Returns suit and rank embedding of each card, [..., N, dim]."""
         dtype, width = jnp.dtype(self.compute_dtype), self.embedding or self.dim
         # One-hot products instead of look-ups, because their gradient is a matrix product and not a scatter.
         suit = jax.nn.one_hot(tokens.suit, MAX_SUITS, dtype=dtype)

@@ -50,7 +50,7 @@ def add_player(parser: ArgumentParser, argument: str, **more: Any) -> None:
 
 def add_candidate(
     parser: ArgumentParser,
-    help: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200",
+    help: str = "a run, a policy file, zoo:NAME, hf:USER/REPO, or a bot as bot:NAME, bot:searcher-200",
     type: Callable[[str], str] = player,
 ) -> None:
     """Adds who plays, and the game of a bot; see `jaxrl.policies.find.find_player`."""

@@ -3,13 +3,14 @@
     bot:NAME                       a scripted player of the game
     bot:searcher-N                 its reference searcher with N worlds, see `jaxrl.search.searchers`
     zoo:NAME                       a policy that comes with jaxrl
+    hf:USER/REPO, hf:USER/REPO@REVISION  a policy of the Hugging Face hub, see `jaxrl.zoo.hub`
     run:NAME, run:NAME@CHECKPOINT  a trained run: its newest checkpoint, "best", or a number of updates
     agent:package.module:Class     a program of the user's own, see `jaxrl_envs.contract.outside_agent`
     search:SECONDS                 a search with a time limit, at the tables of `jaxrl serve`
     NAME, NAME@CHECKPOINT          without a prefix: among opponents a bot, elsewhere a policy file or a run
 
-`parse` reads a text and looks at no file, `policy_file` at most whether there is one; `jaxrl.policies.find` makes the
-players. Nothing here imports jax.
+`parse` reads a text and looks at no file, `policy_file` at most whether there is one, and fetches one of the hub;
+`jaxrl.policies.find` makes the players. Nothing here imports jax.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl import zoo
+from jaxrl.zoo import hub
 from jaxrl_envs.shared.errors import UserError, nearest
 
 BOT, ZOO, RUN, AGENT, SEARCH = "bot:", "zoo:", "run:", "agent:", "search:"  # the kinds, which are also the prefixes
+HUB = hub.PREFIX
 BARE = ""  # without a prefix
 ALL_BOTS, ALL_CHECKPOINTS = "bots", "all"  # where several players are named: all of the game, RUN@all
 
@@ -31,7 +34,7 @@ class PlayerSpec(NamedTuple):
     """A parsed specification."""
 
     text: str  # as it was given
-    kind: str  # BOT, ZOO, RUN, AGENT, SEARCH or BARE
+    kind: str  # BOT, ZOO, HUB, RUN, AGENT, SEARCH or BARE
     name: str  # without the prefix and the checkpoint
     checkpoint: str = ""  # of a run; empty: the newest
 
@@ -43,7 +46,7 @@ class PlayerSpec(NamedTuple):
 
 def parse(text: str) -> PlayerSpec:
     """Reads the specification of a player."""
-    for kind in (BOT, ZOO, RUN, AGENT, SEARCH):
+    for kind in (BOT, ZOO, HUB, RUN, AGENT, SEARCH):
         if text.startswith(kind):
             name = text.removeprefix(kind)
             return PlayerSpec(text, kind, *split_checkpoint(name)) if kind == RUN else PlayerSpec(text, kind, name)
@@ -57,10 +60,10 @@ def split_checkpoint(text: str) -> tuple[str, str]:
 
 
 def policy_file(spec: PlayerSpec) -> Path | None:
-    """The policy file that a specification names; None if it names something else. Raises UserError for a policy that
-    the zoo does not have."""
-    if spec.kind == ZOO:
-        return zoo.policy_file(spec.name)
+    """Returns the policy file that a specification names; None if it names something else. Raises UserError for a
+    policy that the zoo or the hub does not have."""
+    if spec.kind in (ZOO, HUB):
+        return zoo.policy_file(spec.name) if spec.kind == ZOO else hub.policy_file(spec.name)
     return Path(spec.name) if spec.kind == BARE and Path(spec.name).is_file() else None
 
 
@@ -79,10 +82,7 @@ FEWEST, MOST = 1, 100_000  # worlds
 
 def worlds_of(name: str) -> int | None:
     """Returns the number of worlds in the name of a reference searcher, such as "searcher-200"; None for other names.
-
-    Raises:
-      UserError: the name begins like that of a searcher, but its number is missing or out of range.
-    """
+    Raises UserError: the name begins like that of a searcher, but its number is missing or out of range."""
     if not name.startswith(SEARCHER):
         return None
     number = name.removeprefix(SEARCHER)

@@ -34,14 +34,7 @@ def _running(carry: _AgreementCarry) -> jax.Array:
 
 
 def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, games: int = GAMES) -> ChoiceCounts:
-    """Counts equal greedy choices of two policies in games in which the first one holds all seats and samples.
-
-    Args:
-      config: configuration of both, which decides their network.
-      env: the game.
-      first, second: their parameters.
-      games: N.
-    """
+    """Counts equal greedy choices of two policies in games in which the first one holds all seats and samples."""
     algorithm, seats = make_algorithm(config, env), env.num_players
     greedy = algorithm.player("greedy", None, greedy=True)
     sampled = algorithm.player("sampled", None, greedy=False)

@@ -31,15 +31,17 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
-    from jaxrl.players.spec import ZOO, parse
+    from jaxrl.players.spec import HUB, ZOO, parse
     from jaxrl.policies.agreement import count_equal_choices
     from jaxrl.policies.export import load_policy, save_policy
     from jaxrl.runs.directory import load_run
 
     if args.numpy or args.onnx or args.rlbot:
         return _standalone(args)
-    if parse(args.run).kind == ZOO:
-        raise UserError(f"{args.run} is a policy file already (`jaxrl zoo get`): add --numpy, --onnx or --rlbot.")
+    if parse(args.run).kind in (ZOO, HUB):
+        raise UserError(
+            f"{args.run} is a policy file already (`jaxrl zoo get` or `pull`): add --numpy, --onnx or --rlbot."
+        )
     run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
     save_policy(path, run, args.seed_index, half=args.half)

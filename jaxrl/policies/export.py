@@ -29,6 +29,7 @@ from jaxrl.config import Config
 from jaxrl.games import make_evaluation_env, make_games
 from jaxrl.networks.factory import is_statistics
 from jaxrl.players.player import Player
+from jaxrl.players.spec import HUB, ZOO
 from jaxrl.runs.directory import TrainedRun
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env, PyTree, State
@@ -95,12 +96,12 @@ class ExportedPolicy:
         return self._algorithm.player(name or self.name, self.params, greedy=greedy)
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
-        """`act` for the seat that is asked in a state of a turn-based game."""
+        """Chooses as `act` for the seat that is asked in a state of a turn-based game."""
         return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
-        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; the
-        recurrent state is left unchanged."""
+        """Returns f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for
+        `act`; the recurrent state is left unchanged."""
         checked = self._checked(observation), self._checked_mask(mask)
         return self._probabilities(self._evaluate(self.params, self._memory, *checked)[1])
 
@@ -160,17 +161,32 @@ def save_policy(path: str | os.PathLike[str], run: TrainedRun, seed_index: int =
     if not 0 <= seed_index < len(run.params):
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
     params = jax.tree.map(np.asarray, run.params[seed_index])
+    begun = run.config.train.from_run
+    begun = begun if begun.startswith((ZOO, HUB)) else os.path.basename(begun)  # no folder of this machine
+    origin = f"the run or policy {begun}" if begun else ""
+    origin = f"stage {run.stage!r} of a curriculum" if run.stage else origin
     content = {
         "jaxrl": jaxrl.__version__,
         "name": run.name,
         "update": run.update,
         "env_version": run.env.version,
+        "made": {**run.made, "origin": origin} if run.made else {},
         "config": _without_places(configs.to_dict(run.config)),
         "half": half,
-        "params": jax.tree_util.tree_map_with_path(_halved, params) if half else params,
+        "params": _rounded(params, half),
     }
     body = serialization.msgpack_serialize(content)
     put(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+
+
+def _rounded(params: PyTree, half: bool) -> PyTree:
+    """Returns the arrays as a policy file stores them."""
+    return jax.tree_util.tree_map_with_path(_halved, params) if half else params
+
+
+def stored(params: PyTree, *, half: bool) -> PyTree:
+    """Returns parameters as `read_parameters` gives them back from a policy file; `half` as of `save_policy`."""
+    return jax.tree.map(_whole, _rounded(jax.tree.map(np.asarray, params), half))
 
 
 def put(path: str | os.PathLike[str], data: bytes) -> None:
@@ -202,11 +218,15 @@ def load_policy(
 
 
 class PolicyParameters(NamedTuple):
-    """Part of a policy file that a training begins with."""
+    """Part of a policy file that a training begins with, and its origin."""
 
     env_id: str
     env_version: str
     params: PyTree  # of the network
+    name: str
+    update: int
+    made: dict[str, Any]  # as of `TrainedRun.made`; files of older versions have none
+    half: bool
 
 
 def read_parameters(path: str | os.PathLike[str]) -> PolicyParameters:
@@ -218,12 +238,14 @@ def read_parameters(path: str | os.PathLike[str]) -> PolicyParameters:
     content = _content_of(path)
     env = content["config"].get("env")
     game = str(env.get("id")) if isinstance(env, dict) else ""
-    return PolicyParameters(game, content["env_version"], _params_in(content, path))
+    made, params = content.get("made"), _params_in(content, path)
+    origin = content["name"], content["update"], made if isinstance(made, dict) else {}, content.get("half") is True
+    return PolicyParameters(game, content["env_version"], params, *origin)
 
 
 def policy_config(path: str | os.PathLike[str], allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
-    """The configuration of a policy file: nothing that it names is made, and jax is not started. Arguments and errors
-    as of `load_policy`."""
+    """Returns the configuration of a policy file: nothing that it names is made, and jax is not started. Arguments and
+    errors as of `load_policy`."""
     return _config_in(_content_of(path), path, allow, overrides)
 
 
@@ -279,8 +301,8 @@ def _params_in(content: dict[str, Any], path: str | os.PathLike[str]) -> PyTree:
 
 
 def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
-    """A configuration without what belongs to the machine of the training: folders, other runs, engines. It is not
-    written, and ignored in files that are read."""
+    """Returns a configuration without what belongs to the machine of the training: folders, other runs, engines. It is
+    not written, and ignored in files that are read."""
     run, train = tree.get("run"), tree.get("train")
     away = ["callbacks", "metrics", *filter(registry.section_of, registry.registered())]
     tree = {key: value for key, value in tree.items() if key not in away}
@@ -332,12 +354,12 @@ def _halved(path: Any, leaf: np.ndarray) -> np.ndarray:
 
 
 def _whole(leaf: Any) -> Any:
-    """float16 as float32; other leaves unchanged."""
+    """Returns float16 as float32; other leaves unchanged."""
     return leaf.astype(np.float32) if getattr(leaf, "dtype", None) == np.float16 else leaf
 
 
 def forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:
-    """Of parameters: shape and dtype of every leaf by its path, None for leaves that are no arrays."""
+    """Returns shape and dtype of every leaf of parameters by its path, None for leaves that are no arrays."""
     flat = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {
         jax.tree_util.keystr(path): (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for path, leaf in flat

@@ -12,33 +12,37 @@ from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.games import make_games
 from jaxrl.players.player import Player, agent_player
-from jaxrl.players.spec import AGENT, ALL_BOTS, ALL_CHECKPOINTS, BOT, RUN, ZOO, PlayerSpec, parse, policy_file, run_of
+from jaxrl.players.spec import (
+    AGENT,
+    ALL_BOTS,
+    ALL_CHECKPOINTS,
+    BARE,
+    BOT,
+    HUB,
+    RUN,
+    PlayerSpec,
+    parse,
+    policy_file,
+    run_of,
+)
 from jaxrl.policies.export import ExportedPolicy, load_policy
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.search.searchers import scripted_player
+from jaxrl.zoo import hub
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
 class FoundPlayers:
-    """The players that one or several names stand for, and their game.
+    """The players that one or several names stand for, and their game."""
 
-    Attributes:
-      players: one, or one for each seed of a run.
-      config: their own; where only bots play, the one that names the game.
-      env: the game.
-      run: the checkpoint, None for others than runs.
-      trained: whether it is a run or a policy file.
-      elsewhere: whether it plays with other options of its game than the run's own evaluations.
-    """
-
-    players: list[Player]
-    config: Config
+    players: list[Player]  # one, or one for each seed of a run
+    config: Config  # their own; where only bots play, the one that names the game
     env: Env
-    run: TrainedRun | None = None
-    trained: bool = False
-    elsewhere: bool = False
+    run: TrainedRun | None = None  # the checkpoint, None for others than runs
+    trained: bool = False  # whether it is a run or a policy file
+    elsewhere: bool = False  # whether it plays with other options of its game than the run's own evaluations
 
     @property
     def name(self) -> str:
@@ -61,34 +65,19 @@ class FoundPlayers:
 
 @dataclasses.dataclass(frozen=True)
 class Lookup:
-    """Settings for the lookup of players by name.
+    """Settings for the lookup of players by name."""
 
-    Attributes:
-      config: the configuration that names the game of a bot; None: the defaults.
-      overrides: changes of that configuration, or of the one that a player was trained with.
-      checkpoint: checkpoint of a run that names none.
-      sampled: sample actions even if the configuration says greedy.
-      allow: modules and paths that files may name, see `jaxrl.config.trust`.
-    """
-
-    config: str | None = None
-    overrides: Sequence[str] = ()
-    checkpoint: str = "newest"
-    sampled: bool = False
-    allow: Collection[str] = ()
+    config: str | None = None  # the configuration that names the game of a bot; None: the defaults
+    overrides: Sequence[str] = ()  # changes of that configuration, or of the one that a player was trained with
+    checkpoint: str = "newest"  # checkpoint of a run that names none
+    sampled: bool = False  # sample actions even if the configuration says greedy
+    allow: Collection[str] = ()  # modules and paths that files may name, see `jaxrl.config.trust`
 
 
 def find_player(name: str, lookup: Lookup = Lookup(), like: FoundPlayers | None = None) -> FoundPlayers:
-    """Returns the bot, run or policy file called `name`.
-
-    Args:
-      name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
-      lookup: settings for the lookup of names.
-      like: players whose game it is going to play.
-
-    Raises:
-      UserError: there is no such player, or it plays another game.
-    """
+    """Returns the bot, run or policy file called `name`. Raises UserError: there is no such player, or it plays another
+    game. `name`: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run. `like`: players
+    whose game it is going to play."""
     spec = parse(name)
     if spec.kind in (BOT, AGENT):
         config = like.config if like else configs.load(lookup.config, lookup.overrides, lookup.allow)
@@ -116,20 +105,17 @@ def find_opponents(names: Sequence[str], lookup: Lookup, like: FoundPlayers) -> 
 def find_policy(
     name: str, checkpoint: str = "newest", allow: Collection[str] = (), seed_index: int = 0
 ) -> tuple[ExportedPolicy, str]:
-    """The policy of zoo:NAME, of a policy file or of a run, for inference, and a name for files that are made of it.
+    """Returns the policy of zoo:NAME, hf:USER/REPO, a policy file or a run, for inference, and a name for files made of
+    it. Raises UserError: there is no such policy, or the run has no such seed.
 
     Args:
       name: a specification, see `jaxrl.players.spec`.
       checkpoint: checkpoint of a run that names none.
-      allow: modules and paths that files may name, see `jaxrl.config.trust`.
       seed_index: number of one seed of a run with several.
-
-    Raises:
-      UserError: there is no such policy, or the run has no such seed.
     """
     spec = parse(name)
     if (file := policy_file(spec)) is not None:
-        return load_policy(file, allow), file.stem
+        return load_policy(file, allow), hub.stem(spec.name) if spec.kind == HUB else file.stem
     name, own = run_of(spec)
     run = load_run(name, own or checkpoint, allow)
     if not 0 <= seed_index < len(run.params):
@@ -147,8 +133,8 @@ def _trained(
     update: bool = False,
     elsewhere: bool = False,
 ) -> FoundPlayers:
-    """A run or a policy file; with `update` its players are called NAME@UPDATE, and `elsewhere` allows other options of
-    its game, see `FoundPlayers`."""
+    """Returns a run or a policy file; with `update` its players are called NAME@UPDATE, and `elsewhere` allows other
+    options of its game, see `FoundPlayers`."""
     said = presets.apply_overrides({}, overrides).get("evaluate", {})
     options = not isinstance(said, dict) or "options" in said
     if options and not elsewhere:
@@ -158,7 +144,7 @@ def _trained(
     file = policy_file(spec)
     if file is not None:
         policy = load_policy(file, allow, overrides)
-        called = spec.text if spec.kind == ZOO else file.stem
+        called = file.stem if spec.kind == BARE else spec.text
         players = [policy.player(called, greedy=policy.config.evaluate.greedy and not sampled)]
         found = FoundPlayers(players, policy.config, policy.env, trained=True, elsewhere=options)
     else:
@@ -176,18 +162,15 @@ def _trained(
 def find_players(
     texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
 ) -> FoundPlayers:
-    """Returns all players of a tournament; players of equal networks share one program.
+    """Returns all players of a tournament; players of equal networks share one program. Raises UserError: unknown
+    players, runs of different games, the same player twice, or no player.
 
     Args:
       texts: each "bots" (all of the game), "bot:NAME", "agent:package.module:Class", "RUN", "RUN@UPDATE", "RUN@best",
-        "RUN@all", "zoo:NAME", the path of a policy file, or a configuration key "a.b=v", of the game too if only bots
-        play.
+        "RUN@all", "zoo:NAME", "hf:USER/REPO", the path of a policy file, or a configuration key "a.b=v", of the game
+        too if only bots play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
-      allow: modules and paths that the files may name, see `jaxrl.config.trust`.
-
-    Raises:
-      UserError: unknown players, runs of different games, the same player twice, or no player.
     """
     overrides = [text for text in texts if "=" in text]
     names = [text for text in texts if "=" not in text]

@@ -50,7 +50,7 @@ class RunConfig(Section):
     logs: tuple[str, ...] = option(
         ("all",),
         "loggers, e.g. [tensorboard, wandb]: all is tensorboard; metrics.jsonl is written besides, alone by jsonl, and "
-        "not by none, which leaves curves, `jaxrl status` and comparisons without figures",
+        "not by none, which leaves curves, `jaxrl runs` and comparisons without figures",
         choices=("none", "jsonl", "all", "tensorboard", "trackio", "wandb"),
     )
     log_level: str = option(
@@ -102,7 +102,7 @@ class RunConfig(Section):
                 )
 
     def without_deployment(self) -> RunConfig:
-        """Without folders, devices, logs and traces."""
+        """Returns the section without folders, devices, logs and traces."""
         return dataclasses.replace(
             self, directory="", devices=0, cache_dir="", logs=("all",), log_level="info", profile=0
         )
@@ -135,7 +135,7 @@ def shuffle_groups(num_envs: int, devices: int) -> int:
 
 
 def device_count(config: Config, available: int, processes: int = 1) -> int:
-    """Devices to use: `run.devices`, or for 0 the most of the `available` ones that change no result.
+    """Returns the number of devices: `run.devices`, or for 0 the most `available` ones that change no result.
 
     Args:
       config: configuration of the training.

@@ -47,6 +47,7 @@ from jaxrl.runs.checkpoints.checkpoint import (
     params_of,
     stage_name,
 )
+from jaxrl.runs.config import RunConfig
 from jaxrl.runs.folder import find_folder, next_command
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, PyTree
@@ -55,7 +56,6 @@ from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import to_tree
 
 CHECKPOINTS, BEST = "checkpoints", "best"  # folders of a run
-
 LOCK = ".lock"  # in every run that a command has begun
 
 
@@ -137,10 +137,7 @@ class RunDirectory:
 
     def lock(self) -> IO[bytes]:
         """Makes this process the only one that writes here, until the returned file is closed or the process ends.
-
-        Raises:
-          UserError: another process is training this run.
-        """
+        Raises UserError if another process is training this run."""
         handle = files.open_lock(self.path / LOCK)
         try:
             files.lock(handle)
@@ -155,7 +152,7 @@ class RunDirectory:
 
 
 def new_run(config: Config) -> RunDirectory:
-    """The directory for a new run; its configuration is not written yet.
+    """Makes the directory of a new run; its configuration is not written yet.
 
     A directory without any checkpoint, left by a start that failed, is used again: there is nothing in it to lose.
 
@@ -182,7 +179,7 @@ def new_run(config: Config) -> RunDirectory:
 
 @contextlib.contextmanager
 def begun_run(config: Config) -> Iterator[RunDirectory]:
-    """`new_run` for a block that fills it; if the block fails before its first metrics or checkpoint, the folder goes.
+    """Makes a `new_run` for a block; if the block fails before its first metrics or checkpoint, the folder goes.
 
     If two begin at the same time, the one whose `mkdir` made the folder removes it, unless the other trains in it.
     """
@@ -221,23 +218,27 @@ def _remove_unused(run: RunDirectory, above: list[Path]) -> None:
 
 
 def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
-    """The run at a path, or the run with that name in `directory`.
-
-    Raises:
-      UserError: there is no such run; the message has the nearest name.
-    """
+    """Returns the run at a path, or the run with that name in `directory`. Raises UserError if there is no such run;
+    the message has the nearest name."""
     return RunDirectory(find_folder(name, directory))
 
 
+def cache_folder(directory: str) -> Path | None:
+    """Returns the folder of compiled programs for a `run.cache_dir`, in place of the default one that which
+    JAX_COMPILATION_CACHE_DIR names; None if `directory` is empty."""
+    if directory == RunConfig.cache_dir:
+        directory = os.environ.get("JAX_COMPILATION_CACHE_DIR") or directory
+    return Path(directory).expanduser() if directory else None
+
+
 def enable_compilation_cache(directory: str) -> None:
-    """Keeps compiled programs on disk, so that a second start takes seconds; does nothing if `directory` is empty."""
-    if directory:
-        path = Path(directory).expanduser()
+    """Keeps compiled programs in their `cache_folder`, so that a second start takes seconds; nowhere without one."""
+    if path := cache_folder(directory):
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
+                f"run.cache_dir {str(path)!r} cannot be created ({error.strerror}): choose another."
             ) from error
         _drop_damaged(path)
         warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")  # two lines a program
@@ -263,36 +264,35 @@ def _drop_damaged(cache: Path) -> None:
         since = checked.stat().st_mtime if checked.exists() else 0.0
         since = since if since < time.time() else 0.0  # the clock was set back
         for entry in cache.glob("*-cache"):
-            _drop_if_damaged(entry, since, decompress_executable)
+            with contextlib.suppress(OSError):  # as above, or gone
+                data = files.contents(entry, 1 << 28) if entry.stat().st_mtime >= since else None
+                if data is not None and not _decompresses(data, decompress_executable):
+                    entry.unlink()
         checked.touch()  # only now: a start that is killed has not looked at all of them
         os.utime(checked, (begun, begun))
 
 
-def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], object]) -> None:
-    with contextlib.suppress(OSError):  # as above, or gone
-        data = files.contents(entry, 1 << 28) if entry.stat().st_mtime >= since else None
-        try:
-            _ = data is None or decompress(data)
-        except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
-            entry.unlink()
+def _decompresses(data: bytes, decompress: Callable[[bytes], object]) -> bool:
+    try:
+        decompress(data)
+    except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
+        return False
+    return True
 
 
 # ---- what a run is about ------------------------------------------------------------------------------------------
 
 
 def make_stamp(config: Config, env: Env, whole: Config | None = None) -> Stamp:
-    """The stamp of checkpoints of a configuration; `whole` is the whole curriculum's, if `config` is a stage of one."""
+    """Makes the stamp of checkpoints; `whole` is the configuration of the curriculum if `config` is a stage of one."""
     text = json.dumps(to_tree(whole or config), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Stamp(config.env.id, env.version, dict(config.env.options), digest, config.run.seeds)
 
 
 def stage_number(stages: Sequence[Stage], host: Mapping[str, Any]) -> int:
-    """Returns the stage of its training that a checkpoint is in, from the host's part of its record.
-
-    Raises:
-      UserError: there is no stage with that name.
-    """
+    """Returns the stage of its training that a checkpoint is in, from the host's part of its record. Raises UserError
+    if there is no stage with that name."""
     names = [stage.name for stage in stages]
     name = stage_name(host) or names[0]  # a training begins in the first
     if name not in names:
@@ -315,6 +315,7 @@ class TrainedRun:
       params_hash: their hash; as logged in training.
       beliefs: each seed's learned beliefs about hidden cards (`Algorithm.believe`); empty mappings without that.
       stage: the name of the stage; empty without a curriculum.
+      made: conditions of its training, as the checkpoint has them: versions, the hash of the rules, `xla.conditions`.
     """
 
     name: str
@@ -325,6 +326,7 @@ class TrainedRun:
     params_hash: str
     stage: str = ""
     beliefs: list[PyTree] = dataclasses.field(default_factory=list)
+    made: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
@@ -365,15 +367,23 @@ def load_run(
     belief = leaves.part_of(snapshot.arrays, leaves.BELIEF)
     belief.pop("opt_state", None)
     beliefs = each_seed(belief, config.run.seeds)
-    return TrainedRun(run.name, config, env, snapshot.step, params, params_hash(stacked), stage.name, beliefs)
+    made, hashed = snapshot.meta.get("made"), params_hash(stacked)
+    return TrainedRun(
+        run.name,
+        config,
+        env,
+        snapshot.step,
+        params,
+        hashed,
+        stage.name,
+        beliefs,
+        made if isinstance(made, dict) else {},
+    )
 
 
 def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
-    """A checkpoint of a run: "newest", "best", or a number of updates.
-
-    Raises:
-      UserError: there is no such checkpoint (the message lists those there are), or it is damaged.
-    """
+    """Reads a checkpoint of a run: "newest", "best", or a number of updates. Raises UserError if there is no such
+    checkpoint (the message lists those there are), or it is damaged."""
     stores = [CheckpointStore(run.path / folder) for folder in (CHECKPOINTS, BEST)]
     if checkpoint in ("newest", "best"):
         return stores[checkpoint == "best"].newest()
@@ -399,11 +409,8 @@ def append_json(path: Path, record: dict[str, Any]) -> int:
 
 
 def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """Records from a JSON list on disk, or `[]` if there is no such file.
-
-    Raises:
-      UserError: it holds something else.
-    """
+    """Returns records from a JSON list on disk, or `[]` if there is no such file. Raises UserError if it holds
+    something else."""
     try:
         records = files.read(path) if path.exists() else []
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):

@@ -121,7 +121,7 @@ def connect_devices() -> None:
 
 
 def count() -> int:
-    """Number of processes."""
+    """Returns the number of processes."""
     return _groups[0].size if _groups else 1
 
 
@@ -190,7 +190,7 @@ def check_equal(texts: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def on_rank0(enter: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
-    """A context that only process 0 enters, before the others continue. Errors as of `broadcast`."""
+    """Enters a context in process 0 alone, before the others continue. Errors as of `broadcast`."""
     with contextlib.ExitStack() as stack:
         broadcast(lambda: stack.enter_context(enter()) and None)
         yield
@@ -256,7 +256,7 @@ def raise_together(error: Exception | None) -> None:
 
 
 def devices(most: int | None = None) -> list[Any]:
-    """Devices of all processes, those of process 0 first: at most `most`, equally many of each process."""
+    """Returns the devices of all processes, those of process 0 first: at most `most`, equally many of each process."""
     if not _groups:
         return list(jax.local_devices()[:most])
     each = [[device for device in jax.devices() if device.process_index == number] for number in range(count())]
@@ -265,7 +265,7 @@ def devices(most: int | None = None) -> list[Any]:
 
 
 def place(tree: PyTree, shardings: PyTree) -> PyTree:
-    """`jax.device_put`, also onto shardings over several processes; a host array is the same in all of them."""
+    """Places arrays by `jax.device_put`, or onto shardings over processes; a host array is the same in all of them."""
     if not _groups:
         return jax.device_put(tree, shardings)
     return jax.tree.map(
@@ -300,14 +300,14 @@ def _wrapper(impl: Any, sharding: Any) -> Any:
 
 
 def shard(tree: PyTree, sharding: Any) -> PyTree:
-    """Global arrays from the part that each process has, divided as `sharding` says; with one process `place`."""
+    """Makes global arrays of the part that each process has, divided as `sharding` says; with one process `place`."""
     if not _groups:
         return jax.device_put(tree, sharding)
     return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), tree)
 
 
 def local(tree: PyTree, device: Any) -> PyTree:
-    """Replicated arrays on a device of this process, for computations of this process alone."""
+    """Copies replicated arrays to a device of this process, for computations of this process alone."""
     if _groups:
         tree = jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
     return jax.device_put(tree, device)
@@ -331,7 +331,7 @@ def local_part(leaf: Any) -> Any:
 
 
 def fetch(tree: PyTree) -> PyTree:
-    """`jax.device_get`, also of arrays that are sharded over several processes: all of each, in every process."""
+    """Fetches arrays by `jax.device_get`; of those sharded over processes the whole, in every process."""
 
     def gathered(leaf: Any) -> Any:
         return leaf if sharded_axis(leaf) is None else multihost_utils.process_allgather(leaf, tiled=True)

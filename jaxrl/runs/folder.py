@@ -12,12 +12,13 @@ from pathlib import Path
 from jaxrl import config as configs
 from jaxrl import zoo
 from jaxrl.config import presets, trust
+from jaxrl.zoo import hub
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest
 
 
 def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collection[str] = ()) -> Path:
-    """The folder of the run at a path, or of the run with that name in `directory`.
+    """Returns the folder of the run at a path, or of the run with that name in `directory`.
 
     Args:
       name: the run.
@@ -38,7 +39,7 @@ def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collec
             f"out, or begin a new run at one of its checkpoints ({', '.join(map(str, saved)) or 'none yet'}) by "
             f"train.from_run={run}@UPDATE."
         )
-    if str(name).startswith(zoo.PREFIX):
+    if str(name).startswith((zoo.PREFIX, hub.PREFIX)):
         raise UserError(f"{name} is a policy, not a run: a new run begins with it by train.from_run={name}.")
     if str(name).endswith((".jaxrl", ".replay")):
         raise UserError(f"there is no file {str(name)!r}: give the path of one, or the name of a run.")
@@ -48,7 +49,7 @@ def find_folder(name: str | os.PathLike, directory: str = "runs", others: Collec
 
 
 def _known(name: str | os.PathLike, directory: str) -> Path | None:
-    """The folder of a run that exists."""
+    """Returns the folder of a run that exists."""
     for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
         if os.path.isfile(path / "config.yaml"):
             return path
@@ -56,7 +57,7 @@ def _known(name: str | os.PathLike, directory: str) -> Path | None:
 
 
 def next_command(name: str, run: Path, *more: str) -> str:
-    """`jaxrl NAME RUN ...`, or a new training from RUN ("train"), with the `--allow` that its configuration needs."""
+    """Returns `jaxrl NAME RUN ...`, or a new training from RUN ("train"), with the `--allow` that it needs."""
     words, flags, file = [shlex.quote(str(run))], "", run / "config.yaml"
     if name == "train":
         words = ["--config", shlex.quote(str(file)), "--name", "NAME", f"train.from_run={shlex.quote(str(run))}"]

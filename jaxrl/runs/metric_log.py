@@ -1,4 +1,4 @@
-"""What a run writes about itself: `metrics.jsonl`, TensorBoard events and the progress line.
+"""Metrics that a run writes: `metrics.jsonl`, TensorBoard events and the progress line.
 
 Tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`, `train/approx_kl`, `time/fps`, ...), so that existing
 dashboards work. Rows carry the update and the environment steps they belong to; a resumed run cuts off the rows beyond
@@ -34,12 +34,12 @@ LINE = 1 << 24  # bytes of a row
 
 
 def rate(amount: float, seconds: float) -> float:
-    """`amount` per second; 0 where the clock has not moved."""
+    """Returns `amount` per second; 0 where the clock has not moved."""
     return amount / seconds if seconds > 0 else 0.0
 
 
 def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Host scalars from metrics of shape [] or [S]: the mean over seeds, and `seed_<i>/<tag>` beside it.
+    """Makes host scalars of metrics of shape [] or [S]: the mean over seeds, and `seed_<i>/<tag>` beside it.
 
     A seed without a value (NaN, such as a mean over no finished games) does not count in the mean.
     """
@@ -56,7 +56,7 @@ def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """`flatten_seeds` of metrics that were taken seed by seed."""
+    """Flattens metrics that were taken seed by seed, as `flatten_seeds`."""
     [first, *others] = each
     return flatten_seeds({tag: np.array([one[tag] for one in each]) for tag in first} if others else first)
 
@@ -73,7 +73,7 @@ class Window:
         self.seconds, self.updates = seconds, updates
 
     def add(self, metrics: Mapping[str, Metric], seconds: float, updates: int) -> None:
-        """The metrics of one call, [] or [S] each on the host, how long it took and how many updates it made."""
+        """Adds the metrics of one call, [] or [S] each on the host, how long it took and how many updates it made."""
         # In double precision: a window may be long.
         exact = {tag: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for tag, each in metrics.items()}
         self.metrics = join(self.metrics, exact)
@@ -81,7 +81,7 @@ class Window:
         self.updates += updates
 
     def record(self) -> dict[str, Any]:
-        """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
+        """Returns a record for a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
         metrics = {
             tag: (np.asarray(each.amount).tolist(), np.asarray(each.weight).tolist(), each.kind)
             for tag, each in self.metrics.items()
@@ -127,7 +127,7 @@ class MetricsLogger:
             self._write_event(Event(step=resume[1] + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, update: int, steps: int, metrics: Mapping[str, float]) -> None:
-        """One row: `metrics` (tag -> number) after `update` updates and `steps` environment steps."""
+        """Writes one row: `metrics` (tag -> number) after `update` updates and `steps` environment steps."""
         row: dict[str, Any] = {"update": update, "steps": steps}
         for tag, value in metrics.items():
             number = float(value)
@@ -155,7 +155,7 @@ class MetricsLogger:
 def make_logger(
     directory: Path, update: int, steps: int, pending: Collection[int] = (), logs: Collection[str] = ("all",)
 ) -> MetricsLogger | None:
-    """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
+    """Returns the logger of a run, which goes on with what is there; None in all processes but the first."""
     if not distributed.is_rank0():
         return None
     resume = (update, steps) if (directory / "metrics.jsonl").exists() else None
@@ -193,19 +193,13 @@ class Progress:
 
     def __init__(
         self,
-        total_steps: int,
+        total_steps: int,  # environment steps over all seeds, as `done_steps`
         *,
         done_steps: int = 0,
-        headline: Mapping[str, str] | None = None,
-        line: ProgressLine | None = None,
+        headline: Mapping[str, str] | None = None,  # metrics that tell whether it learns, label -> tag
+        line: ProgressLine | None = None,  # shows it; one on standard error if None
     ):
-        """Makes a progress line.
-
-        Args:
-          total_steps, done_steps: environment steps over all seeds.
-          headline: metrics that tell whether it learns, label -> tag.
-          line: line that shows it; one on standard error if None.
-        """
+        """Shows nothing yet."""
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
         self._told: dict[str, float] = {}
         self._line = line or ProgressLine(kept=True)
@@ -213,12 +207,12 @@ class Progress:
         self.close = self._line.close
 
     def begin(self) -> None:
-        """The training begins now; what is compiled from here on does not count as its time."""
+        """Starts the clock; what is compiled from here on does not count as time of the training."""
         self._line.begin()
         self._compiled = compile_seconds()
 
     def tell(self, metrics: Mapping[str, float]) -> None:
-        """Metrics that are seldom measured, such as those of evaluations: they are shown until the next ones."""
+        """Takes metrics that are seldom measured, such as those of evaluations: they are shown until the next ones."""
         self._told = dict(metrics)
 
     def show(self, steps: int, metrics: Mapping[str, float]) -> None:
@@ -243,7 +237,7 @@ class Progress:
 
 
 def human(number: float) -> str:
-    """12345 -> "12.3k"."""
+    """Formats 12345 as "12.3k"."""
     return count(number).replace(" ", "") if math.isfinite(number) else "-"
 
 

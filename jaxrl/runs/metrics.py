@@ -51,7 +51,7 @@ def mean(amount: Any, weight: Any = 1.0) -> Metric:
 
 
 def total(amount: Any) -> Metric:
-    """A count: f32[] or an integer."""
+    """Returns a count: f32[] or an integer."""
     return Metric(jnp.asarray(amount, jnp.float32), jnp.float32(1.0), TOTAL)
 
 
@@ -77,10 +77,10 @@ def join(earlier: Mapping[str, Metric], later: Mapping[str, Metric]) -> Metrics:
 
 
 def nothing(like: Mapping[str, Any]) -> Metrics:
-    """Metrics of nothing yet, to begin a sum with; `like` holds metrics of the same shapes, or `eval_shape` of them."""
+    """Returns metrics of nothing, to begin a sum; `like` holds metrics of these shapes, or `eval_shape` of them."""
     return {name: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metric) for name, metric in like.items()}
 
 
 def values(metrics: Mapping[str, Metric]) -> dict[str, np.ndarray]:
-    """Tag -> f64[] or f64[S], on the host."""
+    """Returns tag -> f64[] or f64[S], on the host."""
     return {name: metric.value for name, metric in metrics.items()}

@@ -10,6 +10,7 @@ What is counted here is told by the training after every call, and by its progra
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import platform
 import threading
@@ -111,7 +112,7 @@ class Exporter:
         self.port: int = self._server.server_port
 
     def update(self, *, steps: int, updates: int, games: int, row: Mapping[str, float]) -> None:
-        """After a call of the training: what it has done so far, and the figures of the call."""
+        """Takes what the training has done so far, and the figures of its last call."""
         mark = (time.monotonic(), _busy(self._counters()))
         with self._lock:
             self._totals = {"updates": float(updates)}
@@ -128,26 +129,26 @@ class Exporter:
             yield family
 
     def _families(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
         counters, now = self._counters(), time.monotonic()
         with self._lock:
             totals, row, learnt, (since, before) = self._totals, self._row, self._learnt, self._marks[0]
         yield from self._machine.collect()
         if math.isfinite(learnt):
-            yield GaugeMetricFamily(PREFIX + "parameter_age_seconds", HELP["parameter_age_seconds"], now - learnt)
+            yield _metric("parameter_age_seconds", now - learnt)
         for name, value in totals.items():
-            yield CounterMetricFamily(PREFIX + name, HELP[name], value)
-        for tag, name in NAMED.items():
-            if tag in row:
-                yield GaugeMetricFamily(PREFIX + name, HELP[name], row[tag])
-        scalars = GaugeMetricFamily(PREFIX + "scalar", HELP["scalar"], labels=["tag"])
-        for tag, value in row.items():
-            scalars.add_metric([tag], value)
-        yield scalars
-        yield from _of_game(counters)
-        for kind, more in KINDS.items():
-            yield from _of_each(kind, more, counters.get(f"{kind}s", ()), before, max(now - since, 1e-9))
+            yield _metric(name, value, COUNTER)
+        yield from (_metric(name, row[tag]) for tag, name in NAMED.items() if tag in row)
+        yield _metric("scalar", row, label="tag")
+        yield from (_metric(name, counters[key], COUNTER) for key, name in TOTALS.items() if key in counters)
+        if "queue" in counters:
+            yield _metric("games_waiting", counters["queue"])
+        if "faults_by_reason" in counters:
+            yield _metric("daemon_faults", counters["faults_by_reason"], COUNTER, "reason")
+        if "game_seconds" in counters:
+            yield _durations(**counters["game_seconds"])
+        for kind in KINDS:
+            each = {str(one["name"]): one for one in counters.get(f"{kind}s", ())}
+            yield from _of_each(kind, each, before, max(now - since, 1e-9)) if each else ()
 
     def close(self) -> None:
         """Ends the server."""
@@ -156,74 +157,48 @@ class Exporter:
         self._thread.join(5.0)
 
 
-def _of_game(counters: Mapping[str, Any]) -> Iterator[Any]:
-    """Yields the metrics of a game over all its engine processes."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+def _metric(name: str, value: float | Mapping[str, float], kind: str = GAUGE, label: str = "") -> Any:
+    """Returns a metric: a number, or one for each value of a label."""
+    from prometheus_client import Metric
 
-    for key, name in TOTALS.items():
-        if key in counters:
-            yield CounterMetricFamily(PREFIX + name, HELP[name], float(counters[key]))
-    if "queue" in counters:
-        yield GaugeMetricFamily(PREFIX + "games_waiting", HELP["games_waiting"], float(counters["queue"]))
-    if "faults_by_reason" in counters:
-        faults = CounterMetricFamily(PREFIX + "daemon_faults", HELP["daemon_faults"], labels=["reason"])
-        for reason, count in counters["faults_by_reason"].items():
-            faults.add_metric([reason], float(count))
-        yield faults
-    if "game_seconds" in counters:
-        seconds = counters["game_seconds"]
-        buckets, below = [], 0
-        for bound, count in zip([*seconds["bounds"], math.inf], seconds["counts"], strict=True):
-            below += count
-            buckets.append(("+Inf" if math.isinf(bound) else str(float(bound)), float(below)))
-        name = "game_duration_seconds"
-        yield HistogramMetricFamily(PREFIX + name, HELP[name], buckets=buckets, sum_value=float(seconds["sum"]))
+    found = Metric(PREFIX + name, HELP[name], kind)
+    for key, number in (value if isinstance(value, Mapping) else {"": value}).items():
+        found.add_sample(found.name + "_total" * (kind == COUNTER), {label: key} if label else {}, float(number))
+    return found
+
+
+def _durations(bounds: Sequence[float], counts: Sequence[int], sum: float) -> Any:
+    """Returns the histogram of how long games took; `counts` are of the buckets below each bound and beyond."""
+    from prometheus_client.core import HistogramMetricFamily
+
+    below = map(float, itertools.accumulate(counts))
+    buckets = list(zip([*(str(float(bound)) for bound in bounds), "+Inf"], below, strict=True))
+    name = "game_duration_seconds"
+    return HistogramMetricFamily(PREFIX + name, HELP[name], buckets=buckets, sum_value=float(sum))
 
 
 def _of_each(
-    kind: str, more: Mapping[str, str], each: Sequence[Mapping[str, Any]], before: Mapping[str, float], seconds: float
+    kind: str, each: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], seconds: float
 ) -> Iterator[Any]:
-    """Yields the metrics of all workers of a kind; `before`: seconds that each had been busy `seconds` ago; `more`:
-    what else it tells, as a counter or a gauge."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-    def family(kind_of: Any, what: str) -> Any:
-        return kind_of(f"{PREFIX}{kind}_{what}", HELP[f"{kind}_{what}"], labels=[kind])
-
-    if not each:
-        return
-    share, busy = family(GaugeMetricFamily, "utilisation"), family(CounterMetricFamily, "busy_seconds")
-    found = [
-        (what, family(CounterMetricFamily if add == COUNTER else GaugeMetricFamily, what)) for what, add in more.items()
-    ]
-    for one in each:
-        name, spent, threads = str(one["name"]), float(one["busy_seconds"]), one.get("threads", 1)
-        share.add_metric([name], min(1.0, max(0.0, spent - before.get(name, 0.0)) / threads / seconds))
-        busy.add_metric([name], spent)
-        for what, figures in found:
-            figures.add_metric([name], float(one[what]))
-    yield from (share, busy, *(figures for _, figures in found))
+    """Yields the metrics of all workers of a kind, by name; `before`: seconds that each had been busy `seconds` ago."""
+    busy = {name: float(one["busy_seconds"]) for name, one in each.items()}
+    spent = {name: (busy[name] - before.get(name, 0.0)) / one.get("threads", 1) for name, one in each.items()}
+    share = {name: min(1.0, max(0.0, own / seconds)) for name, own in spent.items()}
+    yield _metric(f"{kind}_utilisation", share, label=kind)
+    yield _metric(f"{kind}_busy_seconds", busy, COUNTER, kind)
+    for what, add in KINDS[kind].items():
+        yield _metric(f"{kind}_{what}", {name: one[what] for name, one in each.items()}, add, kind)
 
 
 def _busy(counters: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds that each engine process, or worker, has been busy so far."""
+    """Returns the seconds that each engine process, or worker, has been busy so far."""
     return {str(one["name"]): float(one["busy_seconds"]) for kind in KINDS for one in counters.get(f"{kind}s", ())}
 
 
 @contextlib.contextmanager
 def exporting(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Iterator[Exporter | None]:
-    """`make_exporter`, for a block that goes on with it; one that fails ends its server."""
-    found = make_exporter(config, run, counters)
-    try:
-        yield found
-    except BaseException:
-        if found is not None:
-            found.close()
-        raise
-
-
-def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Exporter | None:
-    """Returns the exporter of this process that a configuration asks for; None if it asks for none.
+    """Opens the exporter of this process that a configuration asks for, None if none, for a block that goes on with it;
+    a block that fails ends its server.
 
     Args:
       config: configuration of the training.
@@ -235,10 +210,16 @@ def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, 
     """
     where, rank = config.metrics.prometheus, distributed.rank()
     if not where:
-        return None
+        yield None
+        return
     host, _, port = str(where).rpartition(":")
     own = int(port) and int(port) + rank
     if own > LAST:
         raise UserError(f"metrics.prometheus: process {rank} would serve at port {own}: choose a lower one.")
     labels = {"run": run, "rank": str(rank), "host": platform.node()}
-    return Exporter(own, host or LOCAL, counters, labels=labels, whole=distributed.is_rank0())
+    exporter = Exporter(own, host or LOCAL, counters, labels=labels, whole=distributed.is_rank0())
+    try:
+        yield exporter
+    except BaseException:
+        exporter.close()
+        raise

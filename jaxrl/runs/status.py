@@ -1,4 +1,4 @@
-"""What a run is doing, or how it ended, from its files alone.
+"""State of a run, or how it ended, from its files alone.
 
 Nothing is written, nothing that the files name is run, and jax is not imported: safe beside a training, and for a
 stranger's run.
@@ -6,6 +6,7 @@ stranger's run.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -30,7 +31,6 @@ TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
 SHOWN, MILESTONES = 5, 1_000  # warnings; milestones
 LONGEST = 300  # letters of a name
 MANY_DRAWS = 0.5  # share of games from which on returns are told instead of wins
-GAINED = ("win_rate", "return")  # whose gains are told
 UNREADABLE = "config.yaml cannot be read"
 T = TypeVar("T")
 # What reading a file of a stranger, or of a process that was killed, may raise.
@@ -39,65 +39,43 @@ UNSOUND = (UserError, OSError, ValueError, LookupError, TypeError, AttributeErro
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """A run. Times are UTC in ISO 8601; empty or None where nothing is known.
-
-    Attributes:
-      name, path, game, algorithm: the run.
-      state: training; finished; stopped (by a signal); failed; lost (its process is gone without a word); imitated;
-        no checkpoint; or `UNREADABLE`.
-      why: reason of a failure, a sentence; and one for each file of `brief` and `glance` that cannot be told.
-      process: trainer, now or last, see `presence.Presence`; here: whether that was on this machine.
-      update, updates: updates so far, and in all.
-      steps, total_steps: environment steps, of each seed.
-      steps_per_second: speed of all seeds, in the window of the last figures.
-      seconds_left, estimated_end: time to the end at that rate; evaluations are not counted.
-      last_figures: time of their writing.
-      seconds, cpu_seconds: durations of training so far.
-      gains: progress since the first evaluation: win_rate and return, each _per_hour and _per_million_steps.
-      milestones: marks reached in evaluations (`train.milestones`): opponent, win_rate or return, update, steps,
-        seconds and cpu_seconds.
-      evaluation: the newest: update, and win_rate or return.
-      best: the best during training: update, best_by and score.
-      checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
-      ranks: the logs of its processes: rank, log, last_event; warnings, errors: in its last `logs.files.TAIL` bytes.
-      events: the last warnings and errors: time, rank, level, message.
-      next_command: command that goes on with it, if there is one: none without an intact checkpoint, unless
-        there never was one.
-    """
+    """A run. Times are UTC in ISO 8601; empty or None where nothing is known."""
 
     name: str
     path: str
     game: str = "?"
     algorithm: str = "?"
+    # training; finished; stopped (by a signal); failed; lost (its process is gone without a word); imitated;
+    # no checkpoint; or `UNREADABLE`
     state: str = UNREADABLE
-    why: str = ""
-    process: dict[str, Any] | None = None
+    why: str = ""  # reason of a failure, a sentence; and one for each file of `brief` and `glance` that cannot be told
+    process: dict[str, Any] | None = None  # trainer, now or last, see `Presence`; here: whether that is on this machine
     update: int = 0
-    updates: int = 0
-    steps: int = 0
+    updates: int = 0  # in all
+    steps: int = 0  # environment steps of each seed, as in all
     total_steps: int = 0
-    steps_per_second: float | None = None
-    seconds_left: float | None = None
+    steps_per_second: float | None = None  # of all seeds, in the window of the last figures
+    seconds_left: float | None = None  # at that rate; evaluations are not counted
     estimated_end: str = ""
-    last_figures: str = ""
-    seconds: float | None = None
+    last_figures: str = ""  # time of their writing
+    seconds: float | None = None  # of training so far
     cpu_seconds: float | None = None
-    gains: dict[str, float] = dataclasses.field(default_factory=dict)
+    # reached in evaluations (`train.milestones`): opponent, win_rate or return, update, steps, seconds, cpu_seconds
     milestones: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    evaluation: dict[str, Any] | None = None
-    best: dict[str, Any] | None = None
+    evaluation: dict[str, Any] | None = None  # the newest: update, and win_rate or return
+    best: dict[str, Any] | None = None  # the best during training: update, best_by and score
+    # the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why
     checkpoint: dict[str, Any] | None = None
+    # logs of its processes: rank, log, last_event; warnings, errors: in its last `logs.files.TAIL` bytes
     ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    next_command: str = ""
+    events: list[dict[str, Any]] = dataclasses.field(
+        default_factory=list
+    )  # last warnings, errors: time, rank, level, message
+    next_command: str = ""  # continues it; empty without an intact checkpoint, unless there never was one
 
 
 def found_in(folder: Path) -> list[Path]:
-    """The runs in a folder.
-
-    Raises:
-      UserError: the folder holds no runs.
-    """
+    """Returns the runs in a folder. Raises UserError if the folder holds no runs."""
     found = sorted(path.parent for path in folder.glob("*/config.yaml"))
     if not found:
         raise UserError(f"there are no runs in {folder}: begin one with `jaxrl train`, or name another folder.")
@@ -105,7 +83,7 @@ def found_in(folder: Path) -> list[Path]:
 
 
 def brief(run: Path) -> Status:
-    """A run's state, progress and newest evaluation, from a few small files."""
+    """Returns a run's state, progress and newest evaluation, from a few small files."""
     here = Status(run.name, str(run))
     try:
         config = configs.from_dict(presets.read(run / "config.yaml"))  # which runs nothing that it names
@@ -135,7 +113,7 @@ def brief(run: Path) -> Status:
 
 
 def glance(run: Path) -> Status:
-    """`brief`, the best evaluation and the logs; of checkpoints nothing is read."""
+    """Returns `brief`, the best evaluation and the logs; of checkpoints nothing is read."""
     found = brief(run)
     ranks, events = _logs(run, found.process)
     said = [found.why] if found.why else []
@@ -148,11 +126,13 @@ def whole(run: Path) -> Status:
     """Returns the whole status: `glance`, and the checkpoints, every byte of which is read."""
     found = glance(run)
     checkpoint = _newest_intact(run)
-    goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE) and _goes_on(run, checkpoint)
+    if checkpoint is None:  # a start from the beginning, if there never was one
+        intact = not os.path.exists(checkpoint_record.mark(run / "checkpoints"))
+    else:
+        intact = checkpoint["update"] is not None and not checkpoint["unread"]
+    goes_on = intact and found.state not in ("training", "finished", "imitated", UNREADABLE)
     return dataclasses.replace(
-        found,
-        checkpoint=checkpoint,
-        next_command=next_command("resume", run) if goes_on else "",
+        found, checkpoint=checkpoint, next_command=next_command("resume", run) if goes_on else ""
     )
 
 
@@ -167,7 +147,7 @@ def _trainer(run: Path) -> tuple[bool, presence.Presence | None]:
 
 
 def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: int) -> str:
-    """The state of a run that no process trains."""
+    """Returns the state of a run that no process trains."""
     saved = _saved(run)
     if saved and (run / "imitation.json").exists():
         return "imitated"
@@ -183,50 +163,26 @@ def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: in
     return presence.STOPPED if saved else "no checkpoint"
 
 
-def _goes_on(run: Path, checkpoint: dict[str, Any] | None) -> bool:
-    """Returns whether `jaxrl resume` can begin: from a checkpoint, or from the start if there never was one."""
-    if checkpoint is None:
-        return not os.path.exists(checkpoint_record.mark(run / "checkpoints"))
-    return checkpoint["update"] is not None and not checkpoint["unread"]
-
-
 def _saved(run: Path) -> list[int]:
     """Returns the updates of its checkpoints, newest first."""
     return files.numbered(run / "checkpoints")[::-1]
 
 
 def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
-    """Returns the run's speed, now or at last, and when it will be over."""
-    if not rows:
-        return {}
-    try:
-        return _pace_of(run, config, rows, state)
-    except UNSOUND:  # not a time, or not a number
-        return {}
-
-
-def _pace_of(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
-    written = (run / "metrics.jsonl").stat().st_mtime
-    rates = [rate for row in rows if isinstance(rate := row.get("time/fps"), float) and 0 < rate < math.inf]
-    found = {"last_figures": presence.iso(written)} | _learned(rows)
-    if not rates:
-        return found
-    updates = max(config.num_updates - max(row["update"] for row in rows), 0)
-    left = updates * config.batch_size * config.run.seeds / rates[-1]
-    found["steps_per_second"] = rates[-1]
-    if state == "training" and left < 1e9:
-        found |= {"seconds_left": left, "estimated_end": presence.iso(time.time() + left)}
-    return found
-
-
-def _learned(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns the time of training so far, and what it has gained, from the newest rows that say so."""
+    """Returns the time of training so far, the run's speed, now or at last, and when it will be over."""
     newest: dict[str, float] = {}
     for row in rows:
         newest |= {tag: value for tag, value in row.items() if isinstance(value, float) and math.isfinite(value)}
-    tags = [f"time/{name}_per_hour" for name in GAINED] + [f"eval/{name}_per_million_steps" for name in GAINED]
-    gains = {tag.partition("/")[2]: newest[tag] for tag in tags if tag in newest}
-    return {"seconds": newest.get("time/time_elapsed"), "cpu_seconds": newest.get("time/cpu_seconds"), "gains": gains}
+    found: dict[str, Any] = {"seconds": newest.get("time/time_elapsed"), "cpu_seconds": newest.get("time/cpu_seconds")}
+    with contextlib.suppress(*UNSOUND):  # without rows; or not a time, or not a number
+        updates = max(config.num_updates - max(row["update"] for row in rows), 0)
+        found["last_figures"] = presence.iso((run / "metrics.jsonl").stat().st_mtime)
+        if (rate := newest.get("time/fps", 0.0)) > 0:
+            left = updates * config.batch_size * config.run.seeds / rate
+            found["steps_per_second"] = rate
+            if state == "training" and left < 1e9:
+                found |= {"seconds_left": left, "estimated_end": presence.iso(time.time() + left)}
+    return found
 
 
 def _told(run: Path, name: str, pick: Callable[[Any], T], said: list[str]) -> T | None:
@@ -248,7 +204,8 @@ def _evaluation(records: Any) -> dict[str, Any]:
     means = [row["figures"]["return"]["mean"] for row in last["rows"]]
     wins = [each["mean_win_rate"] for each in last["overall"].values() if each.get("mean_draw_rate", 0) <= MANY_DRAWS]
     score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
-    return {"update": _whole(last["update"]), **score}
+    even = {"fair": _finite(last["fair"])} if wins and last.get("fair") else {}
+    return {"update": _whole(last["update"]), **score, **even}
 
 
 def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -261,7 +218,8 @@ def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str
                 for name in ("draw_rate", "return")
             )
             drawn = draws and returns and sum(draws) / len(draws) > MANY_DRAWS
-            score = {"return": _finite(sum(returns) / len(returns))} if drawn else {"win_rate": rate}
+            even = {"fair": found["fair"]} if found and "fair" in found else {}
+            score = {"return": _finite(sum(returns) / len(returns))} if drawn else {"win_rate": rate} | even
             found = {"update": row["update"]} | score
     return found
 
@@ -273,7 +231,7 @@ def _best(record: Any) -> dict[str, Any]:
 
 
 def _milestones(found: Any) -> list[dict[str, Any]]:
-    """The milestones of a run, in the order in which they were reached."""
+    """Returns the milestones of a run, in the order in which they were reached."""
     numbers = ("update", "steps", "seconds", "cpu_seconds")
     return [
         {"opponent": str(one["opponent"])[:LONGEST]}
@@ -329,15 +287,9 @@ def _logs(run: Path, process: dict[str, Any] | None) -> tuple[list[dict[str, Any
             continue  # of an earlier start
         events = log_files.events(path)
         levels = [event.level for event in events]
-        ranks.append(
-            {
-                "rank": rank,
-                "log": path.name,
-                "last_event": presence.iso(events[-1].time) if events else "",
-                "warnings": levels.count("warning"),
-                "errors": levels.count("error"),
-            }
-        )
+        counts = {"warnings": levels.count("warning"), "errors": levels.count("error")}
+        last = presence.iso(events[-1].time) if events else ""
+        ranks.append({"rank": rank, "log": path.name, "last_event": last} | counts)
         told += [(rank, event) for event in events if event.level in ("warning", "error")]
     told.sort(key=lambda each: each[1].time)
     return ranks, [
@@ -347,7 +299,7 @@ def _logs(run: Path, process: dict[str, Any] | None) -> tuple[list[dict[str, Any
 
 
 def _last_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows at the end of a metrics.jsonl; broken lines are left out."""
+    """Yields the rows at the end of a metrics.jsonl; broken lines are left out."""
     for line in log_files.last_lines(path, TAIL):
         try:
             row = json.loads(line)

@@ -32,7 +32,7 @@ class CompileClock:
                 self._spans.append((begin, end))
 
     def seconds(self) -> float:
-        """Seconds so far in which something was compiled."""
+        """Returns the seconds so far in which something was compiled."""
         with self._lock:
             return sum(end - begin for begin, end in self._spans)
 
@@ -50,7 +50,7 @@ def _clock() -> CompileClock:
 
 
 def compile_seconds() -> float:
-    """Seconds in which this process has compiled since this function was first called."""
+    """Returns the seconds in which this process has compiled since this function was first called."""
     return _clock().seconds()
 
 
@@ -62,9 +62,9 @@ class Stopwatch:
         self._start, self._compiled = time.monotonic(), compile_seconds()
 
     def elapsed(self) -> float:
-        """Seconds so far."""
+        """Returns the seconds so far."""
         return time.monotonic() - self._start
 
     def seconds(self) -> float:
-        """Seconds so far in which nothing was compiled."""
+        """Returns the seconds so far in which nothing was compiled."""
         return self.elapsed() - (compile_seconds() - self._compiled)

@@ -52,21 +52,14 @@ class BeliefMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Belief:
-    """A belief over the worlds of one game: how it begins, how it is updated, and how worlds are drawn.
+    """A belief over the worlds of one game: how it begins, how it is updated, and how worlds are drawn."""
 
-    Attributes:
-      lineup: the game, and the opponent model.
-      particles: K; 0 keeps none.
-      doubt: the share of the others' actions that is assumed to be uniformly random.
-      batch: particles that are weighed side by side.
-      believe: a learned belief: (parameters, observation) -> odds of where hidden cards are, see
-        `jaxrl_envs.shared.card_beliefs`; worlds are then drawn by these odds.
-    """
-
-    lineup: Lineup
-    particles: int
-    doubt: float
-    batch: int
+    lineup: Lineup  # the game, and the opponent model
+    particles: int  # K; 0 keeps none
+    doubt: float  # the share of the others' actions that is assumed to be uniformly random
+    batch: int  # particles that are weighed side by side
+    # a learned belief: (parameters, observation) -> odds of where hidden cards are, see
+    # `jaxrl_envs.shared.card_beliefs`; worlds are then drawn by these odds
     believe: Believe | None = None
 
     @property
@@ -137,8 +130,8 @@ class Belief:
         return self._seen(world)
 
     def _dealer(self, params: SearchParams, state: State, seat: jax.Array) -> Callable[[Key], State]:
-        """A function that draws worlds: uniformly, or from the learned belief, which is evaluated once for all of
-        them."""
+        """Returns a function that draws worlds: uniformly, or from the learned belief, which is evaluated once for all
+        of them."""
         if self.believe is None:
             return lambda key: self.permuted(state, seat, key)
         observation = self.env.observe(state, seat)
@@ -184,7 +177,7 @@ class Belief:
         return jax.vmap(one)(particles, jax.random.split(key, count))
 
     def _weigh(self, params: SearchParams, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
-        """Log-likelihoods of the observed actions in the particles of C games, f32[C, K, T]."""
+        """Returns log-likelihoods of the observed actions in the particles of C games, f32[C, K, T]."""
 
         def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
             likelihood = self.lineup.likelihoods(params, particle, action, key)
@@ -239,8 +232,8 @@ def supports_particles(env: Env) -> bool:
 
 
 def resample(log_weights: jax.Array, key: Key, count: int) -> jax.Array:
-    """Systematic resampling: indices i32[count], in which each particle occurs count times its share of the weights
-    f32[K], rounded up or down."""
+    """Resamples systematically: returns indices i32[count], in which each particle occurs count times its share of the
+    weights f32[K], rounded up or down."""
     chex.assert_rank(log_weights, 1)
     cumulative = jnp.cumsum(jax.nn.softmax(log_weights))
     points = (jnp.arange(count) + jax.random.uniform(key)) / count * cumulative[-1]

@@ -77,11 +77,8 @@ def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
 
 
 def search_of(args: Namespace) -> SearchRequest | None:
-    """Returns the search that the options describe; None without --search.
-
-    Raises:
-      UserError: an option describes a search without --search, or is out of its range.
-    """
+    """Returns the search that the options describe; None without --search. Raises UserError: an option describes a
+    search without --search, or is out of its range."""
     if args.search is None:
         for name in ("search_model", "search_rollouts", *SETTINGS.values()):
             if getattr(args, name) is not None:

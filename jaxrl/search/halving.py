@@ -47,16 +47,8 @@ def survivors(first: jax.Array, number: jax.Array | int, rounds: int) -> jax.Arr
 def halving_plan(
     lineup: Lineup, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
 ) -> SearchPlan:
-    """Plans the next move of C games at once.
-
-    Args:
-      lineup, belief, guide, settings: the search.
-      params: parameters of the policies.
-      lanes: (states, memories, keys), each with leading axis C; the seats to move are those of the memories.
-
-    Returns:
-      `SearchPlan` with leading axis C.
-    """
+    """Plans the next move of C games at once. `lanes`: (states, memories, keys), each with leading axis C; the seats to
+    move are those of the memories. Returns `SearchPlan` with leading axis C."""
     state, memory, key = lanes
     rounds, slots = rounds_and_slots(settings)
     keys = jax.vmap(lambda k: jax.random.split(k, 4))(key)

@@ -59,7 +59,6 @@ def near_policy(
     https://arxiv.org/abs/2304.13138.
 
     Args:
-      plan: plans of C games.
       logits: f32[C, A], of the policy.
       legal: bool[C, A].
       results: f32[C, A], Q.

@@ -30,13 +30,8 @@ class Search:
     guide: Guide
 
     def player(self, name: str = "search", params: PyTree = None, *, plain: bool = False) -> Player:
-        """Returns the search as a player with parameters `SearchParams`; its memory is its belief.
-
-        Args:
-          name: name for tables.
-          params: parameters of the policies.
-          plain: flag as of `Player`; a search that follows the game is always compiled so.
-        """
+        """Returns the search as a player with parameters `SearchParams`; its memory is its belief. `plain`: flag as of
+        `Player`; a search that follows the game is always compiled so."""
         remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
         follows = remembers or self.settings.objective == "wins"
         observe = self.belief.update if follows else None
@@ -47,8 +42,8 @@ class Search:
         return self.plan(params, memory, state, key).action, memory
 
     def plan(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> SearchPlan:
-        """The plan for the seat asked; a forced action, one that the policy is sure of (`SearchSettings.sure`) and
-        another seat's turn are not searched."""
+        """Returns the plan for the seat asked; a forced action, one that the policy is sure of (`SearchSettings.sure`)
+        and another seat's turn are not searched."""
         legal = state.legal_action_mask
         policy = legal / jnp.sum(legal)
         needed = (state.current_player == memory.seat) & (jnp.sum(legal) > 1) & ~is_over(state)
@@ -83,10 +78,11 @@ def make_search(
     believe: Believe | None = None,
     discount: float = 1.0,
 ) -> Search:
-    """Returns a search player.
+    """Returns a search player. Raises UserError: the game is simultaneous, played by another process, has sides of
+    several seats or does not say what is hidden, the objective is "wins" in a one-seat game, or "standing" in a game
+    without `Env.standing`.
 
     Args:
-      env: the game.
       settings: options as of `SearchSettings`; without `Env.reconcile` new worlds are drawn at every move.
       own: the policy of the searching seat in simulated games.
       guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
@@ -94,10 +90,6 @@ def make_search(
         types is inferred from its actions.
       believe: the learned belief, if the settings ask for it.
       discount: discount of the guide's values, for each decision of the seat.
-
-    Raises:
-      UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
-        is hidden, the objective is "wins" in a one-seat game, or "standing" in a game without `Env.standing`.
     """
     if env.remote:
         raise UserError(

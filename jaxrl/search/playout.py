@@ -51,8 +51,8 @@ class Lineup:
         return jnp.append(likely, self.own.likelihood(params.own, state, action, key))
 
     def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
-        """The bots that hold the seats, i32[N, P] numbers in `Env.bots`, if a host game can play them all inside its
-        engine, else None; `seat` i32[N] are the searching seats."""
+        """Returns the bots that hold the seats, i32[N, P] numbers in `Env.bots`, if a host game can play them all
+        inside its engine, else None; `seat` i32[N] are the searching seats."""
         policy, its_params = self.others(params)
         if not self.env.host or self.own.bot is None or policy.bot is None:
             return None
@@ -109,8 +109,6 @@ def choose(
     """Returns the next action of N games, i32[N], and the memories afterwards.
 
     Args:
-      lineup: the policies.
-      params: their parameters.
       state: N games.
       memories: memories as of `Lineup.memories`.
       seat: i32[N], the searching seats.
@@ -204,13 +202,13 @@ def play_on(
 
 
 def _running(env: Env, games: State, part: jax.Array | None) -> jax.Array:
-    """bool[N], whether games are not over and still in their `part`, if one is given."""
+    """Returns bool[N], whether games are not over and still in their `part`, if one is given."""
     running = ~is_over(games)
     return running if part is None else running & (jax.vmap(env.part)(games) == part)
 
 
 def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -> Playout:
-    """Like `play_on`, inside the engine of a host game, by its own bots i32[N, P]."""
+    """Plays games on like `play_on`, inside the engine of a host game, by its own bots i32[N, P]."""
     end, returns = jax.vmap(env.play_on, in_axes=(0, 0, 0, 0, None, 0))(
         state, action, bots, seat, jnp.int32(turns), keys
     )

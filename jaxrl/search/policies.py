@@ -52,12 +52,8 @@ class SearchParams(NamedTuple):
 
 
 def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
-    """Returns a scripted bot, which takes no parameters.
-
-    Args:
-      bot: (state, key) -> action.
-      draws: calls of the bot to estimate one likelihood; it returns actions, not probabilities.
-    """
+    """Returns a scripted bot, which takes no parameters. `bot`: (state, key) -> action. `draws`: calls of the bot to
+    estimate one likelihood; it returns actions, not probabilities."""
     return act_policy(lambda params, memory, state, key: (bot(state, key), memory), draws)
 
 
@@ -101,11 +97,8 @@ def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPol
 
 
 def player_policy(player: Player, draws: int = 2) -> PlayoutPolicy:
-    """Returns a player of matches, with its parameters.
-
-    Raises:
-      UserError: it has an `observe`, which is not called in simulated games.
-    """
+    """Returns a player of matches, with its parameters. Raises UserError: it has an `observe`, which is not called in
+    simulated games."""
     if player.observe is not None:
         raise UserError(f"{player.name!r} remembers what others do: a search cannot take others for it, only for bots.")
     return act_policy(player.act, draws, player.init)
@@ -133,8 +126,8 @@ def network_guide(network: Network) -> Guide:
 
 
 def bot_guide(bot: Bot) -> Guide:
-    """A prior from a bot: half of the probability on its action, the rest uniform over the others; the value is 0. A
-    random bot is asked with one fixed key."""
+    """Returns a prior from a bot: half of the probability on its action, the rest uniform over the others; the value is
+    0. A random bot is asked with one fixed key."""
 
     def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
         mask = state.legal_action_mask

@@ -19,11 +19,8 @@ BATCH = 8192  # simulated games side by side
 
 
 def reference_searcher(env: Env, worlds: int) -> Player:
-    """Returns the searcher with this many worlds at each of its decisions.
-
-    Raises:
-      UserError: the game cannot be searched.
-    """
+    """Returns the searcher with this many worlds at each of its decisions. Raises UserError: the game cannot be
+    searched."""
     settings = SearchSettings(
         simulations=4 * worlds,  # the best two actions meet all of the worlds
         objective="standing" if not env.simultaneous and has_standing(env) else "return",
@@ -37,10 +34,7 @@ def reference_searcher(env: Env, worlds: int) -> Player:
 
 
 def scripted_player(env: Env, name: str) -> Player:
-    """Returns the bot of this name, or the searcher "searcher-N".
-
-    Raises:
-      UserError: there is no such bot, or the game cannot be searched.
-    """
+    """Returns the bot of this name, or the searcher "searcher-N". Raises UserError: there is no such bot, or the game
+    cannot be searched."""
     worlds = worlds_of(name)
     return bot_player(env, name) if worlds is None else reference_searcher(env, worlds)

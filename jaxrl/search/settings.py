@@ -21,49 +21,38 @@ class SearchSettings:
 
     Where games are played to their end (halving without a depth), returns count as in evaluations, undiscounted. Where
     a network's values stand for the rest of a game (tree, depth), results are on the network's scale: rewards are
-    discounted as in its training, once for each later decision of the seat.
+    discounted as in its training, once for each later decision of the seat."""
 
-    Attributes:
-      simulations: the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree,
-        over all worlds).
-      planner: "halving" is sequential halving over playouts to the end of the game; "tree" grows a tree in each world,
-        with the network's values at its leaves.
-      objective: "return" maximises the expected return, "wins" the share of games won (a draw is not a win), "standing"
-        the game's own evaluation where this part of it ends, such as a round (`Env.standing`, halving).
-      worlds: worlds drawn per move; 0 leaves it to the planner.
-      particles: worlds kept during the game and weighted by the others' actions; 0 draws new ones at every move.
-      candidates: the most actions tried, the likeliest ones by the prior.
-      rounds: rounds of sequential halving.
-      prior: weight of the network's log-probability beside the simulated results, in returns per nat.
-      depth: own moves of the searching seat in a simulated game before the network evaluates the position; 0: games
-        are played to the end (halving).
-      doubt: the share of the others' actions assumed to be uniformly random, which keeps a belief from overconfidence.
-      belief: "uniform" draws worlds uniformly, and keeps `particles` where the game can; "learned" draws new ones at
-        every move from a belief network (`ppo.belief`).
-      kl: the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
-        divergence from the policy stays within this many nats (Jacob et al. 2022); None plays the best result.
-      sure: probability at or above which the policy's likeliest action is played without a search.
-      greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
-      scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
-      batch: simulated games side by side, which bounds the memory.
-    """
-
+    # the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree, over all
+    # worlds)
     simulations: int = 300
+    # "halving" is sequential halving over playouts to the end of the game; "tree" grows a tree in each world, with
+    # the network's values at its leaves
     planner: str = "halving"
+    # "return" maximises the expected return, "wins" the share of games won (a draw is not a win), "standing" the
+    # game's own evaluation where this part of it ends, such as a round (`Env.standing`, halving)
     objective: str = "return"
-    worlds: int = 0
+    worlds: int = 0  # worlds drawn per move; 0 leaves it to the planner
+    # worlds kept during the game and weighted by the others' actions; 0 draws new ones at every move
     particles: int = 256
-    candidates: int = 16
-    rounds: int = 4
-    prior: float = 0.01
+    candidates: int = 16  # the most actions tried, the likeliest ones by the prior
+    rounds: int = 4  # rounds of sequential halving
+    prior: float = 0.01  # weight of the network's log-probability beside the simulated results, in returns per nat
+    # own moves of the searching seat in a simulated game before the network evaluates the position; 0: games are
+    # played to the end (halving)
     depth: int = 0
+    # the share of the others' actions assumed to be uniformly random, which keeps a belief from overconfidence
     doubt: float = 0.02
+    # "uniform" draws worlds uniformly, and keeps `particles` where the game can; "learned" draws new ones at every
+    # move from a belief network (`ppo.belief`)
     belief: str = "uniform"
+    # the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
+    # divergence from the policy stays within this many nats (Jacob et al. 2022); None plays the best result
     kl: float | None = None
-    sure: float = 1.0
-    greedy: bool = False
-    scale: float = 8.0
-    batch: int = 16384
+    sure: float = 1.0  # probability at or above which the policy's likeliest action is played without a search
+    greedy: bool = False  # the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones
+    scale: float = 8.0  # improved policies are softmax(log prior + scale * simulated result), for learning from search
+    batch: int = 16384  # simulated games side by side, which bounds the memory
 
     def __post_init__(self) -> None:
         """Raises UserError for a setting out of its range."""
@@ -92,14 +81,8 @@ class SearchSettings:
 
 
 class SearchRequest(NamedTuple):
-    """A search as a user asks for it.
-
-    Attributes:
-      settings: settings of the search.
-      model: the opponent model: self, opponent, types or bot:NAME.
-      rollouts: the policy of the searching seat in simulated games: self or bot:NAME.
-    """
+    """A search as a user asks for it."""
 
     settings: SearchSettings
-    model: str = SELF
-    rollouts: str = SELF
+    model: str = SELF  # the opponent model: self, opponent, types or bot:NAME
+    rollouts: str = SELF  # the policy of the searching seat in simulated games: self or bot:NAME

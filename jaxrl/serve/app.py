@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,11 +16,11 @@ from starlette.staticfiles import StaticFiles
 
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.driving import routes as driving
-from jaxrl.serve.gate import Gate
+from jaxrl.serve.gate import Gate, GatedHTTP, GatedSocket
 from jaxrl.serve.guard import Guard
 from jaxrl.serve.replays import routes as replays
 from jaxrl.serve.runs import routes as runs
-from jaxrl.serve.server import STATIC, Server, in_address
+from jaxrl.serve.server import STATIC, Server
 from jaxrl.serve.tables import routes as tables
 from jaxrl_envs.shared.errors import UserError
 
@@ -29,50 +28,26 @@ ROOMS = (tables, driving, replays, runs)
 FRAME = 1 << 14  # bytes of a message from a browser
 
 
-def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
-    """Makes the uvicorn server; its `run` ends by a signal or by `should_exit`.
-
-    Args:
-      server: the settings and what all pages share.
-      tell: called with the address to open in a browser once it listens.
-    """
+def make_server(server: Server) -> uvicorn.Server:
+    """Makes the uvicorn server for a socket that listens: `run(sockets=[...])`; it ends by a signal or by
+    `should_exit`."""
     gate = Gate(server.settings.connections)
     config = uvicorn.Config(
         make_app(server, gate),
-        host=server.settings.host,
-        port=server.settings.port,
         log_level="error",  # a stranger fills no log with what is no request
         access_log=False,
         server_header=False,
         loop="asyncio",  # uvloop, which uvicorn would take where it is installed, forks to start a process
         proxy_headers=False,
         use_colors=False,
-        **gate.protocols(),
+        http=functools.partial(GatedHTTP, gate),  # type: ignore[arg-type]
+        ws=functools.partial(GatedSocket, gate),  # type: ignore[arg-type]
         ws_max_size=FRAME,
         ws_ping_interval=20.0,
         ws_ping_timeout=20.0,
         timeout_graceful_shutdown=3,
     )
-    return _Server(config, functools.partial(_announce, server, tell))
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server with a callback for the moment when it listens."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]):
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: Any = None) -> None:
-        """See `uvicorn.Server`."""
-        await super().startup(sockets)
-        if self.servers:
-            self._ready(self.servers[0].sockets[0].getsockname()[1])
-
-
-def _announce(server: Server, tell: Callable[..., None], port: int) -> None:
-    host, token = server.settings.host, server.settings.token
-    tell(f"open http://{in_address(host)}:{port}/" + (f"?token={token}" if token else ""), flush=True)
+    return uvicorn.Server(config)
 
 
 def make_app(server: Server, gate: Gate) -> Starlette:

@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import secrets
 import socket
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,16 +23,15 @@ if TYPE_CHECKING:
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
 TOKEN = 16  # bytes
-
-
-RUNS = "runs"  # by default
+RUNS, PORT = "runs", 8765  # by default
 HELP = "open a web page to play, watch, and look at runs and replays"
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl serve`."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
-    parser.add_argument("--port", type=arguments.port, default=8765, help="default: 8765")
+    help = "default: 8765; with --mcp any that is free, unless another is named"
+    parser.add_argument("--port", type=arguments.port, default=PORT, help=help)
     parser.add_argument(
         "--token",
         help="what your browser must show; guests have others (default: a new one; none on a loopback address)",
@@ -44,6 +44,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--tables", type=arguments.whole, default=100, metavar="N", help="most tables at a time (default: 100)"
     )
+    help = "also seat a language model: tools of the Model Context Protocol on standard input and output"
+    parser.add_argument("--mcp", action="store_true", help=help)
     arguments.allow(parser)
 
 
@@ -52,26 +54,35 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl import xla
     from jaxrl.runs.directory import enable_compilation_cache
 
-    absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    packages, extra = ((*PACKAGES, "mcp"), "mcp") if args.mcp else (PACKAGES, "web")
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
     if absent:
-        raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")
+        raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[{extra}]'.")
     from jaxrl.serve.app import make_server
-    from jaxrl.serve.server import Server
+    from jaxrl.serve.server import Server, in_address
 
-    settings = settings_of(args)
+    host, settings = settings_of(args)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
     for game in args.game:
         registry.options_of(game)
-    with _listen(settings.host, settings.port) as listening:
+    with _listen(host, 0 if args.mcp and args.port == PORT else args.port) as listening:
         files.check_folder(settings.folder)
         settings.folder.mkdir(parents=True, exist_ok=True)
         server = Server(settings)
         if settings.token:
-            server.guests.ready()
+            server.guests.token("")  # a damaged key is told now
         enable_compilation_cache(settings.cache_dir)
         server.opening.append(server.prepare)
-        make_server(server, print).run(sockets=[listening])
+        shown = f"?token={settings.token}" if settings.token else ""
+        address = f"http://{in_address(host)}:{listening.getsockname()[1]}"
+        print(f"open {address}/{shown}", flush=True, file=sys.stderr if args.mcp else None)
+        if args.mcp:
+            from jaxrl.serve import mcp_seat
+
+            mcp_seat.run(make_server(server), [listening], address, settings.token)
+        else:
+            make_server(server).run(sockets=[listening])
     return 0
 
 
@@ -89,8 +100,8 @@ def _listen(host: str, port: int) -> socket.socket:
         raise UserError(f"cannot listen on {host}, port {port}: {error.strerror}.") from None
 
 
-def settings_of(args: argparse.Namespace) -> ServerSettings:
-    """Returns the server's settings from the command line. Raises UserError: the host is not an address."""
+def settings_of(args: argparse.Namespace) -> tuple[str, ServerSettings]:
+    """Returns host and settings from the command line. Raises UserError: the host is not an address."""
     from jaxrl.serve.server import ServerSettings, in_address
 
     try:
@@ -99,10 +110,8 @@ def settings_of(args: argparse.Namespace) -> ServerSettings:
         raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
     _check_folders(args)
     defaults = configs.load(None, [])
-    return ServerSettings(
-        host=args.host if args.host == "localhost" else str(address),
-        port=args.port,
-        token=args.token or ("" if address.is_loopback else secrets.token_urlsafe(TOKEN)),
+    return args.host if args.host == "localhost" else str(address), ServerSettings(
+        token=args.token or ("" if address.is_loopback and not args.mcp else secrets.token_urlsafe(TOKEN)),
         names=ServerSettings.names | {in_address(str(address))} if address.is_loopback else frozenset(),
         folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
         runs=Path(args.runs).expanduser(),

@@ -10,8 +10,7 @@ import collections
 import contextlib
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, cast
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -21,27 +20,40 @@ NOTES = 20  # that wait at most
 PATIENCE = 5.0  # seconds for the first message
 
 
+class Host(Protocol):
+    """A table or a match that browsers are connected to."""
+
+    def greet(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """Admits a browser by its first message. Raises ValueError: a sentence for a browser that is not admitted."""
+
+    async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
+        """Handles any other message."""
+
+    def compose(self, connection: Connection) -> dict[str, Any] | bytes | None:
+        """Returns the newest view for a browser when it is about to be sent, or None if there is nothing to send."""
+
+    def leave(self, connection: Connection) -> None:
+        """Forgets a browser that was admitted."""
+
+
 class Connection:
     """A websocket with an outbox.
 
     Attributes:
       seat: the person's seat; None for a spectator.
-      told: number of lines of the story that were sent, see `compose`.
+      upright: whether its screen is taller than wide.
+      told: number of lines of the story that were sent, see `LiveTable.compose`.
       board, scores: the drawing and the scores that were sent last.
     """
 
-    def __init__(
-        self,
-        socket: WebSocket,
-        compose: Callable[[Connection], dict[str, Any] | bytes | None],
-        rate: float = RATE,
-    ):
-        """`compose` makes the newest view for a connection when it is about to be sent; `rate` of messages is read."""
-        self._socket, self._compose = socket, compose
+    def __init__(self, socket: WebSocket, host: Host, rate: float = RATE):
+        """`rate` is the number of messages a second that are read."""
+        self._socket, self._compose = socket, host.compose
         self._notes: collections.deque[dict[str, Any]] = collections.deque(maxlen=NOTES)
         self._news = asyncio.Event()
         self._rate, self._tokens, self._checked = rate, BURST, time.monotonic()
         self.seat: int | None = None
+        self.upright = False
         self.told = 0
         self.board: str | None = None
         self.scores: list[dict[str, Any]] | None = None
@@ -55,11 +67,15 @@ class Connection:
         self._notes.append(message)
         self._news.set()
 
+    async def news(self) -> None:
+        """Waits until there is something to send."""
+        await self._news.wait()
+        self._news.clear()
+
     async def send(self) -> None:
         """Sends queued messages and views until the socket is closed or read too slowly."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self.news()
             while self._notes:
                 await self._out(self._notes.popleft())
             view = self._compose(self)
@@ -97,48 +113,47 @@ class Connection:
             await asyncio.wait_for(self._socket.close(code, reason), SLOW)
 
 
-async def serve_connection(
-    socket: WebSocket,
-    connection: Connection,
-    greet: Callable[[Connection, dict[str, Any]], None],
-    answer: Callable[[Connection, dict[str, Any]], Any],
-    leave: Callable[[Connection], None],
-) -> None:
-    """Serves a browser's websocket until either end closes it.
+class Visit(Connection):
+    """A plain request in place of a websocket: it is answered by one view, and what was sent before is not known."""
 
-    Args:
-      socket: accepted here.
-      connection: the socket's connection.
-      greet: called with the first message, which identifies the browser; raises ValueError with a sentence.
-      answer: (connection, message), a coroutine function for all others.
-      leave: called at the end if `greet` has accepted.
-    """
+    def __init__(self, host: Host):
+        super().__init__(cast(WebSocket, None), host)
+
+    async def close(self, code: int, reason: str) -> None:
+        """Does nothing: the server answers the request or cancels it."""
+
+
+async def serve_connection(socket: WebSocket, host: Host | None, absent: str, rate: float = RATE) -> None:
+    """Serves a browser's websocket until either end closes it; it is closed at once with `absent` without a host."""
     await socket.accept()
+    if host is None:
+        return await socket.close(4404, absent)
+    connection = Connection(socket, host, rate)
     try:
         first = await asyncio.wait_for(connection.read(), PATIENCE)
         if first is None:
             raise ValueError("the first message must be a JSON object")
-        greet(connection, first)
+        host.greet(connection, first)
     except (TimeoutError, WebSocketDisconnect):
         return await connection.close(1008, "say hello first")
     except ValueError as error:
         return await connection.close(1008, str(error))
     sending = asyncio.create_task(connection.send())
-    reading = asyncio.create_task(_read(connection, answer))
+    reading = asyncio.create_task(_read(connection, host))
     try:
         await asyncio.wait({sending, reading}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (sending, reading):
             task.cancel()
         await asyncio.gather(sending, reading, return_exceptions=True)
-        leave(connection)
+        host.leave(connection)
         await connection.close(1001, "")
 
 
-async def _read(connection: Connection, answer: Callable[[Connection, dict[str, Any]], Any]) -> None:
+async def _read(connection: Connection, host: Host) -> None:
     while True:
         message = await connection.read()
         if message is None:
             connection.note(kind="error", text="a message must be a JSON object.")
         else:
-            await answer(connection, message)
+            await host.answer(connection, message)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import dataclasses
-import functools
 import ipaddress
 import resource
 import time
@@ -25,7 +24,7 @@ STALLED = 30.0  # seconds in which a part of an answer must be taken
 UNREAD = 1 << 22  # bytes that may wait to be sent when more is received
 SWEEP = 1.0  # seconds between two looks
 SPARE = 100  # connections beside those with a request in hand
-LINE = "jaxrl.line"  # in the state of a scope: the `Inbound` of a request
+INBOUND = "jaxrl.inbound"  # in the state of a scope: the `Inbound` of a request
 
 
 @dataclasses.dataclass(eq=False)
@@ -56,7 +55,7 @@ class Gate:
         self.places = min(places, max(1, 3 * self.most // 4))
         self.guests = self.places - max(1, self.places // 6)  # the rest is the owner's
         self.each = max(2, self.places // 5)  # requests of the guests of an address, or of a table
-        self._lines: dict[Inbound, None] = {}  # the oldest first
+        self._connections: dict[Inbound, None] = {}  # the oldest first
         self._taken: collections.Counter[str] = collections.Counter()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -65,52 +64,52 @@ class Gate:
     def enter(self, transport: asyncio.Transport) -> Inbound:
         """Counts a new connection, and closes one without a request if there are too many."""
         address, local = _origin(transport.get_extra_info("peername"))
-        line = Inbound(transport, address, local, time.monotonic())
-        self._lines[line] = None
-        near = [each for each in self._lines if each.address == address]
-        if len(self._lines) > self.most:
-            self._close_one(self._lines)
+        inbound = Inbound(transport, address, local, time.monotonic())
+        self._connections[inbound] = None
+        near = [each for each in self._connections if each.address == address]
+        if len(self._connections) > self.most:
+            self._close_one(self._connections)
         elif not local and len(near) > self.most // 4:
             self._close_one(near)
         if self._sweeping is None:
             self._sweeping = asyncio.get_running_loop().call_later(SWEEP, self._sweep)
-        return line
+        return inbound
 
-    def leave(self, line: Inbound) -> None:
+    def leave(self, inbound: Inbound) -> None:
         """Forgets a connection that is closed."""
-        self._lines.pop(line, None)
+        self._connections.pop(inbound, None)
 
     def _close_one(self, among: Any) -> None:
         """Aborts the oldest connection without a request, of the address that has most."""
         count = collections.Counter(each.address for each in among)
         waiting = [each for each in among if each.idle is not None or each.closing is not None]
         chosen = max(waiting, key=lambda each: (count[each.address], -(each.idle or 0.0)), default=None)
-        self.abort(next(reversed(self._lines)) if chosen is None else chosen)
+        self.abort(next(reversed(self._connections)) if chosen is None else chosen)
 
-    def abort(self, line: Inbound) -> None:
+    def abort(self, inbound: Inbound) -> None:
         """Closes a connection at once; what was left for the browser is lost."""
-        self.leave(line)
-        line.transport.abort()
+        self.leave(inbound)
+        inbound.transport.abort()
 
     def _sweep(self) -> None:
         now = time.monotonic()
-        for line in list(self._lines):
-            if line.transport.is_closing():
-                line.closing = line.closing or now
-            late = line.idle is not None and now - line.idle > HEADER
-            if late or line.closing is not None and now - line.closing > CLOSING:
-                self.abort(line)
+        for inbound in list(self._connections):
+            if inbound.transport.is_closing():
+                inbound.closing = inbound.closing or now
+            late = inbound.idle is not None and now - inbound.idle > HEADER
+            if late or inbound.closing is not None and now - inbound.closing > CLOSING:
+                self.abort(inbound)
         again = asyncio.get_running_loop().call_later
-        self._sweeping = again(SWEEP, self._sweep) if self._lines else None
+        self._sweeping = again(SWEEP, self._sweep) if self._connections else None
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
-    def take(self, line: Inbound | None, guest: bool, table: str) -> list[str] | None:
+    def take(self, inbound: Inbound, guest: bool, table: str) -> list[str] | None:
         """Takes a place for a request; returns what `give` wants back, or None if all are taken."""
         wanted = {"": self.places}
         if guest:
             wanted |= {"guests": self.guests} | ({f"table {table}": self.each} if table else {})
-            wanted |= {f"address {line.address}": self.each} if line is not None and not line.local else {}
+            wanted |= {f"address {inbound.address}": self.each} if not inbound.local else {}
         if any(self._taken[name] >= most for name, most in wanted.items()):
             return None
         self._taken.update(wanted.keys())
@@ -120,10 +119,6 @@ class Gate:
         """Gives a place back."""
         self._taken.subtract(taken)
         self._taken = +self._taken
-
-    def protocols(self) -> dict[str, Any]:
-        """uvicorn's settings of the protocols of HTTP and of websockets."""
-        return {"http": functools.partial(GatedHTTP, self), "ws": functools.partial(GatedSocket, self)}
 
 
 class GatedHTTP(H11Protocol):
@@ -135,17 +130,20 @@ class GatedHTTP(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._line = self._gate.enter(transport)
-        self.app_state = self.app_state | {LINE: self._line}
+        self._inbound = self._gate.enter(transport)
+        self.app_state = self.app_state | {INBOUND: self._inbound}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._gate.leave(self._line)
+        self._gate.leave(self._inbound)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._note_request()
+
+    def _note_request(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete or self.transport.get_protocol() is not self:
-            self._line.idle = None
+            self._inbound.idle = None
 
     def send_400_response(self, msg: str) -> None:
         if self.cycle is not None:
@@ -157,8 +155,9 @@ class GatedHTTP(H11Protocol):
             self.transport.abort()
 
     def on_response_complete(self) -> None:
-        self._line.idle = time.monotonic()
-        super().on_response_complete()
+        self._inbound.idle = time.monotonic()
+        super().on_response_complete()  # which may begin with a request that came meanwhile
+        self._note_request()
 
 
 class GatedSocket(WebSocketsSansIOProtocol):
@@ -169,13 +168,13 @@ class GatedSocket(WebSocketsSansIOProtocol):
         self._gate = gate
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._gate.leave(self.app_state[LINE])
+        self._gate.leave(self.app_state[INBOUND])
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.transport.get_write_buffer_size() > UNREAD:  # pings are answered, whether the answers are read or not
-            self._gate.abort(self.app_state[LINE])
+            self._gate.abort(self.app_state[INBOUND])
 
 
 def _origin(peer: Any) -> tuple[str, bool]:

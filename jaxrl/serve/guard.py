@@ -3,8 +3,8 @@
 On a loopback address the names by which a browser may call the server are fixed, so that no other site gets there by a
 name of its own (DNS rebinding). Elsewhere a token is asked for: in the URL once, then it is a cookie that other sites'
 requests do not carry. The owner's opens everything; a guest's opens one table, see
-`jaxrl.serve.tables.invite_tokens`. What changes
-something, and every socket, must come from a page of this server (`Origin`).
+`jaxrl.serve.tables.invite_tokens`. What changes something, and every socket, must come from a page of this server
+(`Origin`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jaxrl.serve.gate import LINE, STALLED, Gate, Inbound
+from jaxrl.serve.gate import INBOUND, STALLED, Gate, Inbound
 from jaxrl.serve.server import GUEST, LARGER, LARGEST, ServerSettings
 from jaxrl.serve.tables.invite_tokens import InviteTokens, table_of
 
 COOKIE = "jaxrl"  # of the owner; of a guest with the name of the table behind it
 STAYS = 30 * 86400  # seconds that a browser keeps one
-STATIC = "/static/"  # what every page is made of
+STATIC = "/static/"  # files of every page
 POLICY = (  # nothing inline, nothing from elsewhere: scripts set styles through their objects
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -49,28 +49,32 @@ class Guard:
         """Passes a request on, or answers it with a refusal."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
+        inbound: Inbound = scope["state"][INBOUND]
+        send = self._guarded(send, inbound)
         refusal = self._refusal(scope)
         if refusal is not None:
             return await _close(scope, receive, send, refusal)
-        line = scope.get("state", {}).get(LINE)
-        place = self._gate.take(line, GUEST.get(), table_of(scope["path"]))
+        place = self._gate.take(inbound, GUEST.get(), table_of(scope["path"]))
         if place is None:
             return await _close(scope, receive, send, PlainTextResponse("the server is full: try again", 503))
         try:
-            await self._app(scope, receive, _with_headers(self._in_time(send, line)))
+            await self._app(scope, receive, send)
         finally:
             self._gate.give(place)
 
-    def _in_time(self, send: Send, line: Inbound | None) -> Send:
-        """Aborts a connection whose browser does not take what it asked for."""
+    def _guarded(self, send: Send, inbound: Inbound) -> Send:
+        """Adds `HEADERS` to answers, and aborts a connection whose browser does not take what it asked for."""
 
         async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             try:
                 async with asyncio.timeout(STALLED):
                     await send(message)
             except TimeoutError:
-                if line is not None:
-                    self._gate.abort(line)
+                self._gate.abort(inbound)
 
         return sending
 
@@ -91,7 +95,8 @@ class Guard:
         owner, guest = self._right(shown), self._guests.fits(shown, table)
         if (owner or guest) and scope["type"] == "http" and scope["method"] == "GET":
             rest = asked.url.remove_query_params("token").query
-            answer = RedirectResponse("/" + scope["path"].strip("/") + (f"?{rest}" if rest else ""), 303)
+            path = "/" + scope["path"].strip("/") + (f"?{rest}" if rest else "")
+            answer = RedirectResponse(path, 303)
             name = COOKIE if owner else COOKIE + table
             answer.set_cookie(name, shown, httponly=True, samesite="lax", max_age=STAYS)
             return answer
@@ -104,7 +109,7 @@ class Guard:
 
     def _is_guest(self, scope: Scope, cookies: dict[str, str], table: str) -> bool:
         """Returns whether a guest may have this: it belongs to the table of one of the cookies, or to every page."""
-        if scope["type"] == "http" and scope["method"] not in SAFE:
+        if scope["type"] == "http" and scope["method"] not in SAFE and not scope["path"].endswith("/seat"):
             return False
         if scope["path"].startswith(STATIC):
             known = [name.removeprefix(COOKIE) for name in cookies if name.startswith(COOKIE)]
@@ -133,19 +138,8 @@ def _is_foreign(scope: Scope, headers: Headers, host: str) -> bool:
     return site in ("cross-site", "same-site") and not link
 
 
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return sending
-
-
 async def _close(scope: Scope, receive: Receive, send: Send, refusal: Response) -> None:
     if scope["type"] == "websocket":  # closed before it is accepted: the browser gets 403
         await send({"type": "websocket.close", "code": 1008})
-        return
-    await refusal(scope, receive, _with_headers(send))
+    else:
+        await refusal(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Commands of `jaxrl` started from a page, each in a process of its own; their output is kept."""
+"""Work that goes on after its request: a queue, processes, and commands of `jaxrl` with their output."""
 
 from __future__ import annotations
 
@@ -8,18 +8,65 @@ import itertools
 import os
 import signal
 import sys
-import time
-from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jaxrl
 import jaxrl_envs
 from jaxrl_envs.shared.errors import UserError
 
-AT_ONCE, WAITING, KEPT = 1, 4, 20
+AT_ONCE, WAITING, KEPT = 1, 4, 20  # commands
 LINES, LINE = 400, 2_000  # of the output that are kept; characters of one
+T = TypeVar("T")
+
+
+class WorkQueue:
+    """Calls of coroutine functions: `at_once` run at a time, `waiting` more may wait."""
+
+    def __init__(self, at_once: int, waiting: int):
+        """Makes an empty queue."""
+        self._turns, self._most = asyncio.Semaphore(at_once), at_once + waiting
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def begin(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> asyncio.Task[T]:
+        """Queues the call `work(*args)`. Raises UserError: too many wait."""
+        if len(self._tasks) >= self._most:
+            raise UserError("too many wait for this already: try again in a minute.")
+
+        async def run() -> T:
+            async with self._turns:
+                return await work(*args)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Cancels all calls."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def child(*words: str, environment: dict[str, str], **streams: Any) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Runs `python WORDS` with this very jaxrl, also where the working directory holds another one; a process that is
+    still running at the end of the block is killed."""
+    homes = dict.fromkeys(str(Path(str(package.__file__)).resolve().parents[1]) for package in (jaxrl, jaxrl_envs))
+    paths = os.pathsep.join([*homes, *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = os.environ | {"PYTHONPATH": paths} | environment
+    nothing = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-P", *words, env=env, **nothing | streams)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
 class CommandJob:
@@ -29,35 +76,30 @@ class CommandJob:
         """Makes a waiting command; `about` is the run that it concerns."""
         self.number, self.words, self.about = number, list(words), about
         self.state = "waiting"  # running, done, failed, stopped
-        self.begun = time.time()
         self.output: deque[str] = deque(maxlen=LINES)
         self.process: asyncio.subprocess.Process | None = None
 
     def told(self) -> dict[str, Any]:
         """Returns the state of the command as a mapping for JSON."""
         named = {"number": self.number, "command": f"jaxrl {' '.join(self.words)}", "about": self.about}
-        return named | {"state": self.state, "begun": self.begun, "output": "\n".join(self.output)}
+        return named | {"state": self.state, "output": "\n".join(self.output)}
 
 
 class Jobs:
-    """A queue of commands."""
+    """Commands that were started, one of which runs at a time."""
 
     def __init__(self) -> None:
-        """An empty queue; made within the server's event loop."""
-        self._jobs: OrderedDict[int, CommandJob] = OrderedDict()
+        """Starts none."""
+        self._jobs: dict[int, CommandJob] = {}
         self._numbers = itertools.count(1)
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._queue = WorkQueue(AT_ONCE, WAITING)
+        self.close = self._queue.close
 
     def begin(self, words: Sequence[str], about: str) -> CommandJob:
         """Queues `jaxrl WORDS`. Raises UserError: too many commands are waiting."""
-        if sum(job.state == "waiting" for job in self._jobs.values()) >= WAITING:
-            raise UserError("many commands wait already: try again when one of them is done.")
         job = CommandJob(next(self._numbers), words, about)
+        self._queue.begin(self._run, job)
         self._jobs[job.number] = job
-        task = asyncio.get_running_loop().create_task(self._run(job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         over = [number for number, each in self._jobs.items() if each.state not in ("waiting", "running")]
         for number in over[: max(0, len(self._jobs) - KEPT)]:
             del self._jobs[number]
@@ -77,51 +119,26 @@ class Jobs:
         if job.process is not None and job.process.returncode is None:
             job.process.send_signal(signal.SIGINT)
 
-    async def close(self) -> None:
-        """Stops all commands."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     async def _run(self, job: CommandJob) -> None:
-        async with self._turns:
-            if job.state == "stopped":
-                return
-            job.state = "running"
-            code = await self._finish(job)
+        if job.state == "stopped":
+            return
+        job.state = "running"
+        streams = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
+        async with child(
+            "-m", "jaxrl", *job.words, environment={"NO_COLOR": "1", "COLUMNS": "120"}, **streams
+        ) as process:
+            job.process = process
+            await _listen(job, process)
+            code = await process.wait()
         if job.state == "running":
             job.state = "done" if code == 0 else "failed"
 
-    async def _finish(self, job: CommandJob) -> int:
-        job.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "jaxrl", *job.words),
-            env=environment(NO_COLOR="1", COLUMNS="120"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=1 << 20,
-        )
-        try:
-            await self._listen(job, job.process)
-            return await job.process.wait()
-        finally:
-            if job.process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    job.process.kill()
-                await job.process.wait()
 
-    async def _listen(self, job: CommandJob, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        while block := await process.stdout.read(1 << 14):
-            text = block.decode(errors="replace").replace("\r\n", "\n")
-            for number, line in enumerate(text.split("\n")):
-                if number or not job.output:
-                    job.output.append("")
-                job.output[-1] = (job.output[-1] + line).rpartition("\r")[2][:LINE]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """The environment of a process that runs this very jaxrl, also where the working directory holds another one."""
-    homes = dict.fromkeys(str(Path(str(package.__file__)).resolve().parents[1]) for package in (jaxrl, jaxrl_envs))
-    paths = [*homes, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | more
+async def _listen(job: CommandJob, process: asyncio.subprocess.Process) -> None:
+    assert process.stdout is not None
+    while block := await process.stdout.read(1 << 14):
+        text = block.decode(errors="replace").replace("\r\n", "\n")
+        for number, line in enumerate(text.split("\n")):
+            if number or not job.output:
+                job.output.append("")
+            job.output[-1] = (job.output[-1] + line).rpartition("\r")[2][:LINE]

@@ -24,6 +24,7 @@ from jaxrl.games import make_games
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
+from jaxrl.matches.tournaments import known_ratings
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
 from jaxrl.policies.export import load_policy, policy_game
@@ -60,8 +61,13 @@ class GameContext:
 
     @functools.cached_property
     def lanes(self) -> ReplayLanes:
-        """The programs that replay recorded games, made once."""
+        """The programs that replay recorded games."""
         return ReplayLanes(self.env)
+
+    @functools.cached_property
+    def search(self) -> TimedSearch:
+        """The game's search. Raises UserError: it cannot be searched."""
+        return TimedSearch(self.env, self.programs)
 
     @property
     def id(self) -> str:
@@ -73,15 +79,9 @@ class PlayerCatalog:
     """The games and players of a server; the methods are called in threads."""
 
     def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):
-        """Makes nothing yet.
-
-        Args:
-          games: ids.
-          runs: the folder of runs.
-          allow: modules that files of runs may name.
-        """
+        """Makes nothing yet; `games` are ids, `runs` is a folder, whose files may name the modules `allow`."""
         self.games, self._runs, self._allow = tuple(games), runs, tuple(allow)
-        self._halls: dict[str, GameContext] = {}
+        self._contexts: dict[str, GameContext] = {}
         self._fits: dict[tuple[str, str], bool] = {}
         self._lock = threading.RLock()
 
@@ -95,15 +95,14 @@ class PlayerCatalog:
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"{game} has no option {name[:60]!r} that can be chosen here.")
-            if not isinstance(value, (bool, int, float, str)) or isinstance(value, str) and name not in _literals(game):
-                raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
-            if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
-                raise UserError(f"the option {name!r} must be at most {LARGEST}.")
+            number = isinstance(value, (bool, int, float)) and abs(value) <= LARGEST
+            if not number and not (isinstance(value, str) and _choices(known[name].type)):
+                raise UserError(f"the option {name!r} must be one of those offered, or a number up to {LARGEST}.")
         return self._context(game, options)
 
     def recorded(self, game: str, options: Mapping[str, Any]) -> GameContext:
-        """The game of a recording, whose options a stranger may have written; those that change nothing that is seen or
-        done are left at what they are by default. Raises UserError: it is not offered, or no such game can be made."""
+        """Returns the game of a recording, whose options a stranger may have written; those that change nothing that
+        is seen or done keep their defaults. Raises UserError: it is not offered, or no such game can be made."""
         changed = self._view(game, options)
         if not all(_plain(each) for each in changed.values()):
             raise UserError("the options of this recording are not such that a game is made of them here.")
@@ -115,8 +114,10 @@ class PlayerCatalog:
         named = parse(spec)
         if self._is_run(named):
             config = RunDirectory(self._runs / named.name).config(self._allow)
+        elif named.kind == ZOO and zoo.figures(named.name)["game"] == game:
+            config = policy_game(zoo.policy_file(named.name))[0]
         else:
-            config = self._trained(named)[1]
+            raise UserError(f"{spec[:60]} plays another game, or is no player here.")
         if config.env.id != game:
             raise UserError(f"{spec[:60]} plays another game.")
         return self._view(game, config.env.options)
@@ -131,7 +132,7 @@ class PlayerCatalog:
     def _context(self, game: str, options: Mapping[str, Any]) -> GameContext:
         key = json.dumps([game, dict(sorted(options.items()))])
         with self._lock:
-            return _kept(self._halls, key, lambda: make_context(game, options))
+            return _kept(self._contexts, key, lambda: make_context(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
         """Returns all games that are offered, for the page that opens tables."""
@@ -150,12 +151,16 @@ class PlayerCatalog:
             context = self.context(game, {})
         except RemoteGameError:  # its recorded games can be looked at
             return found
-        env, opponent = context.env, self._driver(game) if driving else None
+        env, opponent = context.env, ""
+        if driving:  # the zoo's policy of the game, whatever its options, see `DrivingRoutes`
+            opponent = next((ZOO + name for name in zoo.names() if zoo.figures(name)["game"] == game), "")
+        opponent = opponent or self.usual(context)
         return found | {
             "about": found["about"] or (type(env).__doc__ or game).strip().splitlines()[0],
             "seats": env.num_players,
             "people": not env.simultaneous,
-            "opponent": player_name(parse(opponent or self.usual(context))),
+            "opponent": opponent,
+            "ladder": described(self._ladder(context, opponent), game),
             "matches": list(driving.MATCHES) if driving else [],
             "options": [
                 {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
@@ -163,30 +168,36 @@ class PlayerCatalog:
             ],
         }
 
-    def _driver(self, game: str) -> str | None:
-        """The zoo's policy of a game that a person drives in; it needs no fitting options, see `DrivingRoutes`."""
-        return next((ZOO + name for name in zoo.names() if zoo.figures(name)["game"] == game), None)
-
     # ---- players ----------------------------------------------------------------------------------------------------
 
     def offered(self, context: GameContext) -> list[list[str]]:
-        """[specification, words] of all players who can sit at a table, the strongest kinds first."""
-        found = self.trained(context)
-        if _may_be_searched(context.env):
-            found += [f"{SEARCH}{seconds}" for seconds in SECONDS]
-        return described([*found, *(BOT + name for name in reversed(list(context.env.bots)))])
+        """Returns [specification, words] of all players who can sit at a table, the strongest kinds first."""
+        return described([*self.trained(context), *_searches(context.env), *reversed(_bots(context))], context.id)
+
+    def _ladder(self, context: GameContext, opponent: str) -> list[str]:
+        """Returns players of a game from the weakest to the strongest kind: bots, the default opponent, a search."""
+        return list(dict.fromkeys([*_bots(context), opponent, *_searches(context.env)[-1:]]))
 
     def trained(self, context: GameContext) -> list[str]:
-        """The zoo policies and runs that can play this game."""
+        """Returns the zoo policies and runs that can play this game."""
         return [each for each in self.known() if self.fits(context, each)]
 
     def known(self) -> list[str]:
-        """Returns all zoo policies, and the runs that have a checkpoint."""
-        runs = [RUN + name for name in self.run_names()]
-        return [ZOO + name for name in zoo.names()] + [run for run in runs if self.newest(run) >= 0]
+        """Returns all zoo policies, and the runs that have a checkpoint, the newest first."""
+        return [*self.of_the_zoo(), *self._saved_runs()]
+
+    @staticmethod
+    def of_the_zoo() -> list[str]:
+        """Returns all zoo policies."""
+        return [ZOO + name for name in zoo.names()]
+
+    def _saved_runs(self) -> list[str]:
+        folders = [(name, self._runs.expanduser() / name / "checkpoints") for name in self.run_names()]
+        runs = {RUN + name: _modified(folder) for name, folder in folders if files.numbered(folder)}
+        return sorted(runs, key=runs.__getitem__, reverse=True)
 
     def run_names(self) -> list[str]:
-        """The names of the runs in the server's folder."""
+        """Returns the names of the runs in the server's folder."""
         names = (path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
         return sorted(filter(str.isprintable, names))  # no page could name the others
 
@@ -203,42 +214,35 @@ class PlayerCatalog:
             return _kept(context.agents, key, lambda: self._make(context, parse(spec)))
 
     def newest(self, spec: str) -> int:
-        """The update of a run's newest checkpoint, from file names; -1 for players that are not runs."""
+        """Returns the update of a run's newest checkpoint, from file names; -1 for players that are not runs."""
         named = parse(spec)
         if not self._is_run(named):
             return -1
         return max(files.numbered(self._runs.expanduser() / named.name / "checkpoints"), default=-1)
 
-    def search(self, context: GameContext) -> TimedSearch | None:
-        """Returns the game's search, or None if it cannot be searched."""
-        with contextlib.suppress(UserError):
-            return self.agent(context, f"{SEARCH}{SECONDS[0]}").search
-        return None
-
     def usual(self, context: GameContext) -> str:
-        """The specification of the opponent for a stranger: the zoo's policy, else the strongest bot, which is the
-        reference bot, or where that is random play the last that the game names."""
-        zoo_names = [ZOO + name for name in zoo.names()]
+        """Returns the default opponent: the zoo's policy, else the run with the newest checkpoint, else the strongest
+        bot, which is the reference bot, or where that is random play the last that the game names."""
         bots, reference = list(context.env.bots), context.env.reference_bot
         strongest = reference if reference in bots and reference != "random" else bots[-1]
-        return next((each for each in zoo_names if self.fits(context, each)), BOT + strongest)
+        places = (self.of_the_zoo, self._saved_runs)  # runs are looked at only where the zoo has no policy
+        return next((each for names in places for each in names() if self.fits(context, each)), BOT + strongest)
 
     def seats(self, context: GameContext) -> list[str]:
-        """Returns the specifications of a table at once: a person, where people can play, and usual opponents."""
+        """Returns the default players of a table: a person, where people can play, and default opponents."""
         others = [self.usual(context)] * context.env.num_players
         return others if context.env.simultaneous else [PERSON, *others[1:]]
 
     def adviser(self, context: GameContext, specs: Sequence[str]) -> Agent | None:
-        """The agent that gives hints at a table of these players: a trained policy that sits there, else the usual
-        opponent."""
+        """Returns the agent that gives hints at a table of these players: a trained policy that sits there, else the
+        default opponent."""
         spec = next((spec for spec in specs if parse(spec).kind in (ZOO, RUN)), self.usual(context))
         return None if parse(spec).kind == BOT and context.env.delegated else self.agent(context, spec)
 
     def _make(self, context: GameContext, spec: PlayerSpec) -> Agent:
         if spec.kind == SEARCH:
             seconds = _seconds(spec.name)
-            first = next((each.search for each in context.agents.values() if each.search), None)
-            return Agent(player_name(spec), None, first or TimedSearch(context.env, context.programs), seconds)
+            return Agent(player_name(spec), None, context.search, seconds)
         if spec.kind == BOT:
             if spec.name not in context.env.bots:
                 raise UserError(f"{context.id} has no bot {spec.name[:60]!r}.")
@@ -246,7 +250,7 @@ class PlayerCatalog:
         name, config, env, player = self._trained(spec)
         if not _fit(context, config, env):
             raise UserError(f"{name} plays another game than this table's.")
-        return Agent(player_name(spec), player)
+        return Agent(player_name(spec), player, env=env)
 
     def _is_run(self, spec: PlayerSpec) -> bool:
         """Returns whether a specification names a run of the server's folder."""
@@ -287,19 +291,25 @@ class PlayerCatalog:
             return False
 
 
+def _modified(path: Path) -> float:
+    with contextlib.suppress(OSError):  # it has vanished
+        return path.stat().st_mtime
+    return 0.0
+
+
 def _fit(context: GameContext, config: Config, env: Env) -> bool:
     """Returns whether a policy trained in `env` can play here: same form and meaning of observations and actions."""
-    kinds = [
-        (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
-        for each in (context.env, env)
-    ]
     known = registry.options_of(context.config.env.id)
     # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
     views = known.keys() - offered_options(context.config.env.id).keys() - set(env.free_options)
     mine, theirs = context.config.env.options, config.env.options
-    return kinds[0] == kinds[1] and all(
-        _same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views
+    if not all(_same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views):
+        return False  # before the observations are traced
+    one, other = (
+        (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
+        for each in (context.env, env)
     )
+    return one == other
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -315,10 +325,18 @@ def _plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float)) and abs(value) <= LARGEST
 
 
-def _may_be_searched(env: Env) -> bool:
-    """Returns whether a search is likely to be possible; tracing would tell for sure but takes seconds."""
+def _searches(env: Env) -> list[str]:
+    """Returns the searches of a game, if one is likely to be possible; tracing would tell for sure but takes
+    seconds."""
     knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
-    return knows and not env.simultaneous and env.num_sides == env.num_players
+    possible = knows and not env.simultaneous and env.num_sides == env.num_players
+    return [f"{SEARCH}{seconds}" for seconds in SECONDS] if possible else []
+
+
+def _bots(context: GameContext) -> list[str]:
+    """Returns the bots of a game, the weakest first, by their known ratings or else as the game lists them."""
+    names, known = list(context.env.bots), known_ratings.of_game(context.id)
+    return [BOT + name for name in (sorted(names, key=known.__getitem__) if known.keys() >= set(names) else names)]
 
 
 def game_title(game: str) -> str:
@@ -336,25 +354,27 @@ def player_name(spec: PlayerSpec) -> str:
     return {ZOO: "Zoo policy", SEARCH: f"Search of {words} s"}.get(spec.kind, spec.text.removeprefix(RUN))
 
 
-def described(specs: Sequence[str]) -> list[list[str]]:
-    """[specification, words] of players to choose from, with the own names of policies of the zoo."""
-    parsed = [parse(spec) for spec in specs]
-    return [[each.text, player_name(each) + f" ({each.name})" * (each.kind == ZOO)] for each in parsed]
+def described(specs: Sequence[str], game: str) -> list[list[str]]:
+    """Returns [specification, words] of players of a game to choose from, with known ratings, and with the own names of
+    policies of the zoo that are not called as the game."""
+    known, found = known_ratings.of_game(game), []
+    for each in map(parse, specs):
+        rating = zoo.figures(each.name).get("rating", {}).get("value") if each.kind == ZOO else known.get(each.label)
+        about = [] if rating is None else [f"{rating:.0f} Elo"]
+        about = [each.name, *about] if each.kind == ZOO and each.name != game else about
+        found.append([each.text, player_name(each) + (f" ({', '.join(about)})" if about else "")])
+    return found
 
 
 def offered_options(game: str) -> dict[str, registry.Option]:
-    """The options of a game that a browser may choose: numbers, truth values and words of a list; never names of files
-    or code."""
+    """Returns the options of a game that a browser may choose: numbers, truth values and words of a list; never names
+    of files or code."""
     found = registry.options_of(game)
     return {name: each for name, each in found.items() if each.type in (bool, int) or _choices(each.type)}
 
 
 def _choices(kind: Any) -> list[Any]:
     return list(typing.get_args(kind)) if typing.get_origin(kind) is Literal else []
-
-
-def _literals(game: str) -> set[str]:
-    return {name for name, each in offered_options(game).items() if _choices(each.type)}
 
 
 def make_context(game: str, options: Mapping[str, Any]) -> GameContext:

@@ -22,7 +22,13 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 STATIC = Path(__file__).resolve().parent / "static"
-THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
+THREADS = {
+    "work": 4,  # what computes, or reads more than a small file
+    "read": 2,  # small files of runs
+    "ponder": 2,  # slow requests of pages, such as lists of games and players
+    "build": 2,  # what compiles, perhaps for a minute
+    "think": 2,  # searches
+}
 GUEST = contextvars.ContextVar("guest", default=False)  # whether this task serves a guest, see `jaxrl.serve.guard`
 PATIENCE, SLOWEST = 10.0, 1 << 17  # seconds for a request's body, and bytes a second of a long one
 LARGEST = 1 << 16  # bytes of a request's body
@@ -37,7 +43,6 @@ class ServerSettings:
     """The settings of a server.
 
     Attributes:
-      host, port: address to listen on.
       token: the owner's access token; empty: none, allowed on loopback addresses only.
       names: host names by which browsers may call it, in lower case; empty: any, protected by the token.
       folder: folder of tables.
@@ -50,8 +55,6 @@ class ServerSettings:
       cache_dir: folder of compiled programs.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8765
     token: str = ""
     names: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
     folder: Path = Path("runs/.tables")
@@ -84,37 +87,22 @@ class Server:
 
     async def prepare(self) -> None:
         """Begins to make the games in a thread, for which the first page would wait; returns at once."""
-        self._preparing = asyncio.ensure_future(self.ponder(self.catalog.describe))
+        self._preparing = asyncio.ensure_future(self.run("ponder", self.catalog.describe))
 
-    async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread: for everything that computes or reads more than a small file."""
-        return await self._call("work", lambda: function(*args, **kwargs))
-
-    async def ponder(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread of the pool for slow page requests, such as lists of games and players."""
-        return await self._call("ponder", lambda: function(*args, **kwargs))
-
-    async def build(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread of the pool for work that compiles, perhaps for a minute."""
-        return await self._call("build", lambda: function(*args, **kwargs))
+    async def run(self, pool: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a function in a thread of one of the pools `THREADS`; guests together have half of its threads, so that
+        no owner waits behind all of them."""
+        async with self._guests[pool] if GUEST.get() else contextlib.nullcontext():
+            call = functools.partial(function, *args, **kwargs)
+            return await asyncio.get_running_loop().run_in_executor(self._threads[pool], call)
 
     async def build_once(self, key: Hashable, function: Callable[[], None]) -> None:
-        """`build`, where callers with an equal key wait for one call; it goes on if a caller is cancelled."""
+        """Runs in the pool "build"; callers with an equal key wait for one call, which goes on if one is cancelled."""
         if key not in self._building:
             owner = contextvars.Context()  # it is no guest for whom the others wait
-            self._building[key] = asyncio.get_running_loop().create_task(self.build(function), context=owner)
+            self._building[key] = asyncio.get_running_loop().create_task(self.run("build", function), context=owner)
             self._building[key].add_done_callback(lambda _: self._building.pop(key))
         await asyncio.shield(self._building[key])
-
-    async def think(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread of the pool for searches, which never delay pages and other tables."""
-        return await self._call("think", lambda: function(*args, **kwargs))
-
-    async def _call(self, pool: str, function: Callable[[], T]) -> T:
-        """Calls a function in a thread of a pool; guests together have half of the threads, so that no owner waits
-        behind all of them."""
-        async with self._guests[pool] if GUEST.get() else contextlib.nullcontext():
-            return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
 
     def close(self) -> None:
         """Lets the threads end after their current work."""
@@ -160,7 +148,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 async def bytes_of(request: Request, most: int) -> bytes:
-    """A request's body; of a longer one a little more than `most` bytes. Raises UserError: it comes too slowly."""
+    """Returns a request's body, or the beginning of one of more than `most` bytes. Raises UserError: it is too slow."""
     data = bytearray()
     try:
         async with asyncio.timeout(PATIENCE + most / SLOWEST):

@@ -44,16 +44,16 @@ class Callback:
     stop = False
 
     def on_start(self, run: RunFacts) -> None:
-        """The training begins, or goes on."""
+        """Called when the training begins, or goes on."""
 
     def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A line of the logs, as in metrics.jsonl: tags with numbers, after `step` environment steps."""
+        """Called with a line of the logs, as in metrics.jsonl: tags with numbers, after `step` environment steps."""
 
     def on_checkpoint(self, update: int, directory: Path) -> None:
-        """The checkpoint after `update` updates is complete."""
+        """Called when the checkpoint after `update` updates is complete."""
 
     def on_end(self, finished: bool) -> None:
-        """The training has ended, saved; or it was stopped before its end, by whatever."""
+        """Called when the training has ended, saved, or was stopped before its end."""
 
 
 class Callbacks:
@@ -87,7 +87,7 @@ class Callbacks:
         return next((f"callback {name!r} has asked for it" for name, each in self._each.items() if each.stop), "")
 
     def start(self, run: RunFacts, store: CheckpointStore) -> None:
-        """The run begins; checkpoints that there are already are old news.
+        """Tells that the run begins; checkpoints that exist already are not told.
 
         Raises:
           UserError: a callback has raised.
@@ -100,7 +100,7 @@ class Callbacks:
             raise failure
 
     def metrics(self, step: int, row: Mapping[str, float]) -> None:
-        """A line of the logs; before `start` it is one that they were told of, as a rule."""
+        """Tells a line of the logs, unless the run has not begun: as a rule it was told before."""
         if self._started:
             self._tell("on_metrics", step, MappingProxyType(dict(row)))
 
@@ -112,7 +112,7 @@ class Callbacks:
                 self._tell("on_checkpoint", update, store.directory / str(update))
 
     def end(self, finished: bool) -> None:
-        """The training is over, if it had begun; what goes wrong now is only told."""
+        """Tells that the training is over, if it had begun; failures are only logged."""
         if not self._started:
             return
         self._tell("on_end", finished)

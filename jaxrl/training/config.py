@@ -8,7 +8,7 @@ from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any
 
 from jaxrl.algorithms.ppo.config import NAME as DEFAULT_ALGORITHM
-from jaxrl.players.spec import ZOO, split_checkpoint
+from jaxrl.players.spec import HUB, ZOO, split_checkpoint
 from jaxrl_envs.shared import files, user_code
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
@@ -82,13 +82,13 @@ class TrainConfig(Section):
     from_run: str = option(
         "",
         "run to start from (a path, or a name in run.directory), at its newest checkpoint or as "
-        "RUN@UPDATE, or the policy zoo:NAME or FILE.jaxrl; empty: none",
+        "RUN@UPDATE, or the policy zoo:NAME, hf:USER/REPO or FILE.jaxrl; empty: none",
     )
 
     @property
     def from_policy(self) -> bool:
         """Whether `from_run` names a policy, not a run."""
-        return self.from_run.startswith(ZOO) or self.from_run.endswith(".jaxrl")
+        return self.from_run.startswith((ZOO, HUB)) or self.from_run.endswith(".jaxrl")
 
     @property
     def from_checkpoint(self) -> str:
@@ -169,7 +169,7 @@ class TrainConfig(Section):
             raise UserError(f"train.from_run is the run {config.run.name!r} itself: continue it with `jaxrl resume`.")
 
     def without_deployment(self) -> TrainConfig:
-        """Without the checkpoint of `from_run`, which a run writes out when it begins."""
+        """Returns the section without the checkpoint of `from_run`, which a run writes out when it begins."""
         return dataclasses.replace(self, from_run=self.from_name)
 
 
@@ -198,7 +198,7 @@ FEW = 20  # updates of a run that is too short for evaluations on the way
 
 
 def _batch(config: Config) -> int:
-    """Environment steps of a rollout, a power of two."""
+    """Returns the number of environment steps of a rollout, a power of two."""
     largest = getattr(getattr(config, config.train.algorithm, None), "largest_rollout", Section.largest_rollout)
     return _between(SMALLEST, _power(min(config.train.total_steps, 1 << 62) / UPDATES), largest)
 
@@ -219,13 +219,13 @@ def _num_envs(config: Config, given: Set[str]) -> int:
 
 
 def _updates_per_call(config: Config, given: Set[str]) -> int:
-    """At most eight, in which checkpoints that are kept, or continued from, lie between two calls."""
+    """Returns at most eight updates, such that checkpoints that are kept, or continued from, lie between two calls."""
     calls = min(_power(_updates(config) / CALLS), 8)
     return math.gcd(math.gcd(calls, config.train.keep_every), config.train.from_update)
 
 
 def _every(config: Config) -> int:
-    """A tenth of the run in whole calls."""
+    """Returns a tenth of the run in whole calls."""
     per_call = config.train.updates_per_call
     return max(1, _updates(config) // EVENTS // per_call) * per_call
 

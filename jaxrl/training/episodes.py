@@ -27,7 +27,7 @@ class EpisodeStats(NamedTuple):
     results: Results | None  # by opponent, with a league
 
     def metrics(self) -> Metrics:
-        """In TensorBoard's names; a mean over no games has no value."""
+        """Returns the metrics by TensorBoard tag; a mean over no games has no value."""
         found = {
             "rollout/ep_rew_mean": metrics.mean(self.returns, self.seats),
             "rollout/ep_len_mean": metrics.mean(self.length, self.games),
@@ -56,7 +56,6 @@ def finished(
     """Returns what one step of one lane adds; vmap it over lanes.
 
     Args:
-      seats: holders of the seats.
       controllers: i8[P], who held them in this game.
       returns: f32[P], of the game so far.
       length: i32[], its decisions.

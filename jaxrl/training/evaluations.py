@@ -36,15 +36,7 @@ class Evaluations:
     def __init__(
         self, run: RunDirectory, course: Course, record: EvaluationRecord, checkpoints: Checkpoints, reports: Reports
     ):
-        """Evaluates nothing yet.
-
-        Args:
-          run: its directory.
-          course: says in which stage it is, and takes evaluations in.
-          record: record of the checkpoint that it goes on from.
-          checkpoints: take the best state.
-          reports: take what is found.
-        """
+        """Evaluates nothing yet. `course`: says in which stage it is, and takes evaluations in."""
         self.record = record
         self._run, self._course, self._checkpoints, self._reports = run, course, checkpoints, reports
         self._beside: Evaluator | None = None
@@ -80,17 +72,8 @@ class Evaluations:
         return policies(now.player, self._run.name, params, now.config.run.seeds)
 
     def submit(self, when: EvaluationPoint, params: Any, snapshot: Callable[[], Snapshot]) -> None:
-        """A small evaluation on deals of its own, here or beside the training; keeps the state if it is the best so
-        far.
-
-        Args:
-          when: now.
-          params: parameters of the policies as they are played.
-          snapshot: takes the state.
-
-        Raises:
-          Failed: an engine has failed, or a bot has broken the rules.
-        """
+        """Makes a small evaluation on deals of its own, here or beside the training; keeps the state if it is the best
+        so far. Raises Failed: an engine has failed, or a bot has broken the rules."""
         if self._beside is not None and self._beside.alive:
             self.record.pending.append(list(when))
             self._beside.submit(snapshot())
@@ -125,7 +108,7 @@ class Evaluations:
                 self.collect()
 
     def settle(self) -> None:
-        """Before a checkpoint, when the one before it is complete."""
+        """Prepares for a checkpoint, when the one before it is complete."""
         if self._beside is not None:
             self._beside.settle(self.pending)
 
@@ -148,11 +131,7 @@ class Evaluations:
         evaluation.keep_replays(self._run.replays, verdict, players, when.update, self.record.best_update)
 
     def _take(
-        self,
-        when: EvaluationPoint,
-        verdict: Evaluated,
-        row: dict[str, float],
-        state: Callable[[], Snapshot | None],
+        self, when: EvaluationPoint, verdict: Evaluated, row: dict[str, float], state: Callable[[], Snapshot | None]
     ) -> None:
         """Takes an evaluation of a `state` into the logs, the milestones and the search for the best one."""
         record, wanted = self.record, self._course.now.config.train.milestones

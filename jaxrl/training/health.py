@@ -22,7 +22,7 @@ WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss", "train/belief_l
 
 
 def row_of(found: Metrics, steps: int, seconds: float) -> dict[str, float]:
-    """Metrics of `steps` environment steps (all seeds together), which took `seconds` seconds."""
+    """Returns the metrics of `steps` environment steps (all seeds together), which took `seconds` seconds."""
     values = metrics.values(found)
     return metric_log.flatten_seeds(values) | {
         "time/fps": metric_log.rate(steps, seconds),

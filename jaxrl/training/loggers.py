@@ -17,11 +17,7 @@ class LibraryLogger(Callback):
     """One run of the library for each of ours, however often it is resumed; WANDB_PROJECT is its project, or jaxrl."""
 
     def __init__(self, name: str):
-        """Imports the library.
-
-        Raises:
-          UserError: it is not installed.
-        """
+        """Imports the library. Raises UserError: it is not installed."""
         self._name = name
         try:
             self._library: Any = importlib.import_module(name)
@@ -44,5 +40,4 @@ class LibraryLogger(Callback):
         self._library.log(dict(metrics), step=step)
 
     def on_end(self, finished: bool) -> None:
-        """Sends what is left."""
         self._library.finish()

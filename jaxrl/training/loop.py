@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
@@ -34,14 +35,12 @@ from jaxrl.training.exploit.best_response import Exploiter
 from jaxrl.training.health import diverged, due, first, game_fault, gpu_utilisation, learning_rates
 from jaxrl.training.loggers import LIBRARIES, LibraryLogger
 from jaxrl.training.plan import Plan
-from jaxrl.training.profiling import UpdateTrace
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program, saved_first
 from jaxrl.training.record import HostRecord
-from jaxrl.training.reports import Reports
+from jaxrl.training.reports import Reports, StallDetector
 from jaxrl.training.stages import continuation
 from jaxrl.training.stages.curriculum import Course
 from jaxrl.training.stages.stage_setup import carried
-from jaxrl.training.stall_detection import StallDetector
 from jaxrl.training.stopping import StopRequest
 from jaxrl.training.strength.milestones import EvaluationPoint
 from jaxrl_envs.shared.errors import UserError
@@ -53,7 +52,6 @@ class Training:
     """One training, new or resumed: the loop, with its parts.
 
     Attributes:
-      run: its directory.
       course: the way through its stages; `course.now` is what the present one consists of.
       state: state of the compiled program; the rest is what the host does between two calls of that.
       checkpoints, evaluations, reports: the parts.
@@ -63,16 +61,13 @@ class Training:
     def __init__(
         self, plan: Plan, run: RunDirectory, course: Course | None = None, snapshot: checkpoint.Snapshot | None = None
     ):
-        """Compiles nothing yet except the initial state.
+        """Compiles nothing yet except the initial state. Raises UserError: the checkpoint is of another game or
+        network, or a callback does not fit.
 
         Args:
-          plan: training plan.
           run: its directory, locked by the caller.
           course: position in the plan's stages, if it is made already.
           snapshot: the checkpoint that it goes on from; None: it begins, with `plan.origin` if there is one.
-
-        Raises:
-          UserError: the checkpoint is of another game or network, or a callback does not fit.
         """
         self._counted = time.monotonic()  # up to here the time is in `Clock.clock`
         config, origin, callbacks = plan.config, plan.origin, Callbacks(plan.config.callbacks)
@@ -193,11 +188,8 @@ class Training:
         return bool(self.over) and not self.evaluations.pending
 
     def _halted(self, stop: StopRequest) -> bool:
-        """Returns whether to stop here: a process got a signal, or the training is over.
-
-        Raises:
-          Failed: a callback has failed, in process 0.
-        """
+        """Returns whether to stop here: a process got a signal, or the training is over. Raises Failed: a callback has
+        failed, in process 0."""
         self.evaluations.wait(stop)
         callbacks = self.reports.callbacks
         over = callbacks.over or self.over
@@ -231,7 +223,7 @@ class Training:
         return True
 
     def _call(self) -> None:
-        """One compiled call and what is due after it."""
+        """Makes one compiled call and does what is due after it."""
         train, before, reports = self.config.train, self.update, self.reports
         self._trace.before()
         watch, cpu = Stopwatch(), time.process_time()
@@ -264,7 +256,7 @@ class Training:
         self.checkpoints.check()
 
     def _exploit(self, exploiter: Exploiter) -> None:
-        """Best responses to the current policy: what they win goes into the logs, and they into the pool."""
+        """Trains best responses to the current policy: what they win goes into the logs, and they into the pool."""
         found = league.respond(exploiter, self.players(), self.update)
         self._log(metric_log.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.league.snapshots:
@@ -329,7 +321,7 @@ class Training:
         self.checkpoints.save(self.snapshot(), self.clock.clock)
 
     def _save_last(self) -> None:
-        """The state as it is, if it is not saved yet, and what is being written."""
+        """Saves the state as it is, unless it is saved, and waits for what is being written."""
         self.checkpoints.store.wait()
         if not self.checkpoints.holds(self.update):
             self._save()
@@ -354,3 +346,37 @@ class Training:
             for part in (reports.logger, saved.store, saved.best, self.program, reports.exporter, self.evaluations):
                 if part is not None:
                     stack.callback(part.close)
+
+
+class UpdateTrace:
+    """Traces whole calls after the first one, which compiles, until they have made some updates.
+
+    Args:
+      folder: folder of the traces, in the form of TensorBoard; every process adds a file of its own.
+      updates: least number of traced updates; 0: none.
+    """
+
+    def __init__(self, folder: Path, updates: int):
+        self._folder, self._left = folder, updates
+        self._compiled = self._on = False
+
+    def before(self) -> None:
+        """Begins the trace, if the next call is the first one to be traced."""
+        if self._compiled and self._left > 0 and not self._on:
+            jax.profiler.start_trace(str(self._folder))
+            self._on = True
+
+    def after(self, updates: int) -> None:
+        """Counts the updates of a call, and ends the trace after the last one."""
+        self._compiled = True
+        if self._on:
+            self._left -= updates
+            if self._left <= 0:
+                self.close()
+                say(f"the trace of run.profile is in {self._folder}")
+
+    def close(self) -> None:
+        """Ends the trace, if it runs."""
+        if self._on:
+            self._on = False
+            jax.profiler.stop_trace()

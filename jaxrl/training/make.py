@@ -25,16 +25,9 @@ from jaxrl_envs.shared.fused.kernel import vmap_on
 
 
 def make_program(config: Config, env: Env, devices: Sequence[jax.Device] = ()) -> Program:
-    """Returns the training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
-
-    Args:
-      config: configuration of the training.
-      env: the game.
-      devices: devices to run on, if not those of the configuration.
-
-    Raises:
-      UserError: something in the configuration does not fit the game, the algorithm or this machine.
-    """
+    """Returns the training program of a configuration for `env`: Anakin, or Sebulba for a game on the host. Raises
+    UserError: something in the configuration does not fit the game, the algorithm or this machine. `devices`: devices
+    to run on, if not those of the configuration."""
     algorithm = make_algorithm(config, env)
     setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env))
     together = distributed.count()

@@ -18,11 +18,8 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def check_state(program: Program) -> None:
-    """Compares the training state and the rollouts of the host with the memory that is free; computes nothing.
-
-    Raises:
-      UserError: they do not fit, in one of the processes.
-    """
+    """Compares the training state and the rollouts of the host with the memory that is free; computes nothing. Raises
+    UserError: they do not fit, in one of the processes."""
     state = program.abstract_state
     for host in (True, False):
         parts = {
@@ -35,17 +32,14 @@ def check_state(program: Program) -> None:
 
 
 def check_program(program: Program, state: PyTree) -> None:
-    """Compares what the compiled program needs besides its state with the memory that is free.
-
-    Raises:
-      UserError: it does not fit, in one of the processes.
-    """
+    """Compares what the compiled program needs besides its state with the memory that is free. Raises UserError: it
+    does not fit, in one of the processes."""
     parts = {"rollouts and updates": program.working_bytes(state)}
     _check(program.config, parts, free_bytes(host=jax.default_backend() == "cpu"))
 
 
 def size_of(forms: PyTree, *, host: bool) -> int:
-    """Bytes of those arrays or forms of arrays that live in the host's memory, or in that of one device."""
+    """Returns bytes of those arrays or forms of arrays that live in the host's memory, or in that of one device."""
     leaves = [leaf for leaf in jax.tree.leaves(forms) if _on_host(leaf) == host]
     return sum(_size(leaf) for leaf in leaves)
 
@@ -63,7 +57,7 @@ def _size(leaf: Any) -> int:
 
 
 def free_bytes(*, host: bool) -> int | None:
-    """Memory that is free on this machine, or on its first device; None if it is unknown."""
+    """Returns memory that is free on this machine, or on its first device; None if it is unknown."""
     if not host:
         stats = jax.local_devices()[0].memory_stats() or {}
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0) if "bytes_limit" in stats else None

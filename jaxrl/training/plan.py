@@ -11,34 +11,23 @@ from jaxrl.training.stages.continuation import Origin, PolicyOrigin, find_origin
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A training before it begins.
-
-    Attributes:
-      config: configuration of the whole training.
-      stages: its stages with their games; one without a curriculum.
-      origin: the checkpoint or policy of `train.from_run` with which it begins; None without, and in one that goes on.
-    """
+    """A training before it begins."""
 
     config: Config
-    stages: Stages
+    stages: Stages  # its stages with their games; one without a curriculum
+    # the checkpoint or policy of `train.from_run` with which it begins; None without, and in one that goes on
     origin: Origin | PolicyOrigin | None = None
 
 
 def make_plan(config: Config) -> Plan:
-    """Returns the plan of a configuration.
-
-    Raises:
-      UserError: there is no such game, or the configuration asks for something it does not have.
-    """
+    """Returns the plan of a configuration. Raises UserError: there is no such game, or the configuration asks for
+    something it does not have."""
     return Plan(config, make_stages(config))
 
 
 def with_origin(plan: Plan) -> Plan:
-    """The plan with what `train.from_run` names, which is written out: "the newest" may be another one tomorrow.
-
-    Raises:
-      UserError: see `find_origin`.
-    """
+    """Returns the plan with what `train.from_run` names, which is written out: "the newest" may be another one
+    tomorrow. Raises UserError: see `find_origin`."""
     origin = find_origin(plan.config, plan.stages)
     if origin is None:
         return plan

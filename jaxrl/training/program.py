@@ -78,7 +78,8 @@ class Program(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
-        """Runs on to the next multiple of `train.updates_per_call` updates.
+        """Runs on to the next multiple of `train.updates_per_call` updates. Raises Interrupted, Failed: before any
+        update was done; `state` has not been donated.
 
         Args:
           state: donated; do not use it afterwards.
@@ -86,9 +87,6 @@ class Program(abc.ABC):
         Returns:
           The state afterwards, metrics ([] or [S] each) and the number of updates. That is short of the multiple if
           `request_stop` was called meanwhile, or if playing failed; then the next call raises what happened.
-
-        Raises:
-          Interrupted, Failed: before any update was done; `state` has not been donated.
         """
 
     @property
@@ -97,8 +95,8 @@ class Program(abc.ABC):
         return 0
 
     def working_bytes(self, state: TrainState) -> int:
-        """Bytes that `advance` takes on a device besides its state (of a CPU: on all virtual devices); compiles it.
-        0 if unknown."""
+        """Returns bytes that `advance` takes on a device besides its state (of a CPU: on all virtual devices); compiles
+        it. 0 if unknown."""
         return 0
 
     @property
@@ -111,16 +109,16 @@ class Program(abc.ABC):
         return state
 
     def restored(self, state: TrainState) -> TrainState:
-        """A state to run on from, from what `saved` has left of it."""
+        """Returns a state to run on from, from what `saved` has left of it."""
         return state
 
     def begin(self, state: TrainState) -> TrainState:
-        """A state that was put together by hand, made fit for `advance`: other parameters or another pool than those of
+        """Makes a state that was put together by hand fit for `advance`: other parameters or another pool than those of
         `init`."""
         return state
 
     def counters(self) -> Mapping[str, Any]:
-        """Metrics about whatever plays the games, for `jaxrl.runs.prometheus`, whose thread asks: those of
+        """Returns metrics about whatever plays the games, for `jaxrl.runs.prometheus`, whose thread asks: those of
         `HostGame.counters`; and `workers`, of each worker of a fleet a mapping with name, threads, busy_seconds (so
         far, over its threads), calls (not answered yet) and losses (blocks of games that were lost with it)."""
         return {}

@@ -22,29 +22,18 @@ class Clock:
 
 @dataclasses.dataclass
 class HostRecord:
-    """The records of the parts; in a checkpoint one flat mapping.
-
-    Attributes:
-      clock: the loop's clock.
-      evaluations: the evaluations' record.
-      curriculum: `Course.record`.
-      window: window of the reports.
-      controllers: the policies and bots that may hold a seat of the games in progress.
-    """
+    """The records of the parts; in a checkpoint one flat mapping."""
 
     clock: Clock = dataclasses.field(default_factory=Clock)
     evaluations: EvaluationRecord = dataclasses.field(default_factory=EvaluationRecord)
-    curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)
+    curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)  # `Course.record`
     window: Window = dataclasses.field(default_factory=Window)
+    # the policies and bots that may hold a seat of the games in progress
     controllers: list[str] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> HostRecord:
-        """Returns the records in a checkpoint.
-
-        Raises:
-          UserError: there is more in it than this version knows.
-        """
+        """Returns the records in a checkpoint. Raises UserError: there is more in it than this version knows."""
         rest = dict(snapshot.meta["host"])
         curriculum, window = rest.pop("curriculum", {}), rest.pop("window", {})
         controllers, names = rest.pop("controllers", []), [field.name for field in dataclasses.fields(Clock)]

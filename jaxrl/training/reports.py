@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Mapping
 
 from jaxrl.runs import metric_log
 from jaxrl.runs.logs.run_log import LOG, say
@@ -10,9 +12,12 @@ from jaxrl.runs.metrics import Metrics
 from jaxrl.runs.prometheus import Exporter
 from jaxrl.training.callbacks import Callbacks
 from jaxrl.training.health import row_of
-from jaxrl.training.stall_detection import StallDetector
 from jaxrl.training.strength.milestones import EvaluationPoint
 from jaxrl.training.timers import Timers
+
+LEAST_WAY = 0.1  # sum over updates of the root of the KL divergence; where something is learnt, three updates go so far
+SHARE = 0.25  # of the run, after which `StallDetector` warns
+LEAST_UPDATES = 20  # before it may warn
 
 
 class Reports:
@@ -29,17 +34,8 @@ class Reports:
         stall_detector: StallDetector | None = None,
         window: metric_log.Window | None = None,
     ):
-        """Tells nothing yet.
-
-        Args:
-          logger: logger of this process; None in all but the first.
-          progress: the line about the training.
-          callbacks: callbacks of the configuration.
-          seeds: trainings side by side.
-          exporter: exporter of metrics, if there is one.
-          stall_detector: stall detector of a new training.
-          window: window from the checkpoint of a training that goes on.
-        """
+        """Tells nothing yet. `logger`: logger of this process; None in all but the first. `window`: window from the
+        checkpoint of a training that goes on."""
         self.logger, self.progress, self.callbacks, self.exporter = logger, progress, callbacks, exporter
         self.window = metric_log.Window() if window is None else window
         self._seeds, self._stall_detector = seeds, stall_detector
@@ -69,7 +65,7 @@ class Reports:
         }
 
     def pace(self, steps: int) -> float:
-        """Environment steps of all seeds per second of the clock since the last line in the logs."""
+        """Returns environment steps of all seeds per second of the clock since the last line in the logs."""
         (before, began), self._logged = self._logged, (steps, time.monotonic())
         return metric_log.rate((steps - before) * self._seeds, self._logged[1] - began)
 
@@ -81,3 +77,32 @@ class Reports:
             say(f"update {when.update}: {still}")
         if self.exporter is not None:
             self.exporter.update(steps=when.steps, updates=when.update, games=games, row=row)
+
+
+class StallDetector:
+    """Notices from the rows of a run that the policy does not move, which a return of 0 in self-play would not tell."""
+
+    def __init__(self, updates: int):
+        """Nothing is known yet; `updates` are those of the whole run."""
+        self._due = max(LEAST_UPDATES, SHARE * updates)
+        self._way = 0.0
+        self._done = False
+
+    def __call__(self, update: int, row: Mapping[str, float]) -> str:
+        """Returns the warning due after `update` updates, whose last ones `row` is of; empty: none, or it was given.
+
+        Algorithms without the metrics of a policy are not watched.
+        """
+        divergence = row.get("train/approx_kl")
+        if self._done or divergence is None:
+            return ""
+        self._way += row["train/updates"] * math.sqrt(max(divergence, 0.0))
+        self._done = self._way > LEAST_WAY or update >= self._due
+        if not self._done or self._way > LEAST_WAY:
+            return ""
+        clipped, entropy = row["train/clip_fraction"], -row["train/entropy_loss"]
+        return (
+            f"the policy has hardly moved in {update} updates (KL {divergence:.1g}, clip fraction {clipped:.1g}, "
+            f"entropy {entropy:.3g}): raise the learning rate, make more updates of smaller rollouts (train.num_envs, "
+            "train.num_steps), or look whether the rewards of the game ever differ"
+        )

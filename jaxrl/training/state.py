@@ -30,16 +30,16 @@ class Counter:
 
     @classmethod
     def zero(cls) -> Counter:
-        """The count 0."""
+        """Returns the count 0."""
         return cls(hi=jnp.uint32(0), lo=jnp.uint32(0))
 
     def add(self, amount: jax.Array | int) -> Counter:
-        """The count plus `amount`, 0 <= amount < 2^32."""
+        """Returns the count plus `amount`, 0 <= amount < 2^32."""
         lo = self.lo + jnp.asarray(amount, jnp.uint32)
         return Counter(hi=self.hi + (lo < self.lo).astype(jnp.uint32), lo=lo)
 
     def __int__(self) -> int:
-        """The count on the host."""
+        """Returns the count on the host."""
         return (int(self.hi) << 32) | int(self.lo)
 
 
@@ -93,7 +93,7 @@ class TrainState:
 
 @jax.jit
 def is_sound(params: Any, largest: float = LARGEST) -> jax.Array:
-    """bool[]: all parameters are finite, and weights below `largest` besides."""
+    """Returns bool[]: all parameters are finite, and weights below `largest` besides."""
 
     def sound(path: Any, leaf: jax.Array) -> jax.Array:
         return jnp.all(jnp.isfinite(leaf) & (is_statistics(path) or jnp.abs(leaf) < largest))
@@ -108,7 +108,7 @@ def first_keys(seed: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def update_keys(key: jax.Array, update: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Fast keys of one update (i32[]): for playing its rollout, for learning from it."""
+    """Returns fast keys of one update (i32[]): for playing its rollout, for learning from it."""
     play_key, learn_key = jax.random.split(prng.from_key(jax.random.fold_in(key, update)))
     return play_key, learn_key
 

@@ -98,12 +98,8 @@ class Timers:
     log: Span
 
     def __init__(self, enabled: bool, forward_share: Callable[[], float] | None = None):
-        """Counters at 0, or, not `enabled`, ones that stay out of the way.
-
-        Args:
-          enabled: whether anything is measured.
-          forward_share: the share of `backward` that reports tell as `forward`; called once, at the first report.
-        """
+        """Counters at 0, or, not `enabled`, ones that stay out of the way. `forward_share`: the share of `backward`
+        that reports tell as `forward`; called once, at the first report."""
         self.enabled = enabled
         self._forward_share = forward_share
         self._share = 0.0
@@ -114,19 +110,13 @@ class Timers:
             setattr(self, name, NULL if self._cell is None else _Span(self._cell, index))
 
     def add_ns(self, name: str, nanoseconds: int) -> None:
-        """Adds a time that was measured elsewhere, such as by the engine's threads.
-
-        Raises:
-          ValueError: `name` is not one of `NAMES`.
-        """
+        """Adds a time that was measured elsewhere, such as by the engine's threads. Raises ValueError: `name` is not
+        one of `NAMES`."""
         if self._cell is not None:
             self._cell.totals[NAMES.index(name)] += int(nanoseconds)
 
     def report(self, steps: int) -> dict[str, float]:
         """Returns the times added since the last report; empty if disabled or after 0 steps.
-
-        Args:
-          steps: environment steps since then.
 
         Returns:
           ``time/ms_per_1000_steps/<name>`` -> milliseconds, of every counter that has ever been used.
@@ -150,13 +140,8 @@ class Timers:
 
 
 def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
-    """Estimates the share of an update's time taken by its forward passes, between 0 and 1.
-
-    Args:
-      algorithm: algorithm whose network learns, with `Algorithm.forwards`.
-      env: its game.
-      count: decisions in an update.
-    """
+    """Estimates the share of an update's time taken by its forward passes, between 0 and 1. `algorithm`: algorithm
+    whose network learns, with `Algorithm.forwards`."""
     network, forwards, count = algorithm.network, algorithm.forwards, min(count, MOST)
     memory = network.memory(())
     params = network.init(jax.random.key(0))

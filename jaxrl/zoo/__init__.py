@@ -20,16 +20,13 @@ DASHES = "---\n"  # above and below the figures of a card
 
 
 def names() -> list[str]:
-    """Of all policies."""
+    """Returns the names of all policies."""
     return sorted(path.stem for path in FOLDER.glob("*.jaxrl"))
 
 
 def policy_file(name: str) -> Path:
-    """Returns the policy file called `name`.
-
-    Raises:
-      UserError: no policy has this name; the message suggests the nearest one.
-    """
+    """Returns the policy file called `name`. Raises UserError if no policy has this name; the message suggests the
+    nearest one."""
     if name not in names():
         raise UserError(f"there is no policy {name!r} in the zoo: {nearest(name, names())}")
     return FOLDER / f"{name}.jaxrl"
@@ -42,6 +39,12 @@ def card_file(name: str) -> Path:
 
 def figures(name: str) -> dict[str, Any]:
     """Returns the figures in the head of a card, see `scripts.zoo`. Errors as of `policy_file`."""
-    _, head, _ = card_file(name).read_text(encoding="utf-8").split(DASHES, 2)
-    found: dict[str, Any] = files.parse(head, f"the card of {PREFIX}{name}")
-    return found
+    return split_card(card_file(name).read_text(encoding="utf-8"), f"the card of {PREFIX}{name}")[0]
+
+
+def split_card(card: str, label: str) -> tuple[dict[str, Any], str]:
+    """Returns the figures in the head of a card, and the text below it; no figures where there is no such head. Raises
+    UserError: the head is no YAML. `label`: the card's name in messages."""
+    before, *rest = card.split(DASHES, 2)
+    head = files.parse(rest[0], label) if len(rest) == 2 and not before else None
+    return (head, rest[1]) if isinstance(head, dict) else ({}, card)

@@ -1,15 +1,20 @@
 """Exact exploitability in small games of OpenSpiel, computed by OpenSpiel: PPO beside its solvers, at equal CPU time.
 
     python -m scripts.benchmark.exact kuhn_poker "kuhn_poker(players=3)" leduc_poker --seconds 40 --seeds 3
+    python -m scripts.benchmark.exact kuhn_poker leduc_poker liars_dice --responses 50,200,800
 
 Everything counts that a contestant spends on the CPU until its policy is there, with our compilation. A figure is
 NashConv over the number of players, in chips a game: what a player gains on average who plays a best response while the
 others do not change. NFSP and R-NaD are left out, as OpenSpiel's need PyTorch, or JAX with Haiku.
+
+With `--responses` it asks the other way round: how much of the exact value do the best responses of `jaxrl exploit`
+find after a number of updates?
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import re
 import sys
@@ -23,8 +28,11 @@ import numpy as np
 
 import jaxrl
 from jaxrl import cli
+from jaxrl.games import make_games
+from jaxrl.matches.tables import format_estimate
 from jaxrl.text_tables import table
 from jaxrl.training.callbacks import Callback
+from jaxrl.training.exploit.best_response import Exploiter
 from jaxrl_envs.adapters import require
 
 MMD_ALPHA = 0.002  # with 0 its sequences underflow after some two thousand iterations of Kuhn poker
@@ -54,27 +62,32 @@ class Budget(Callback):
     """Ends a training when the process has spent this many CPU seconds since it was made."""
 
     def __init__(self, seconds: float):
-        """The clock starts."""
+        """Starts the clock."""
         self.end = time.process_time() + seconds
 
     def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         self.stop = time.process_time() > self.end
 
 
+def trained(name: str, folder: str, seconds: float, seed: int, overrides: Sequence[str]) -> Any:
+    """Trains the run `exact` in a folder for CPU seconds, and returns it."""
+    run = {"directory": folder, "cache_dir": "", "seed": seed, "log_level": "warning"}
+    config = OURS | {"env": {"id": f"openspiel:{name}"}, "run": run}
+    return jaxrl.train(config, overrides, name="exact", callbacks=[Budget(seconds)])
+
+
 def ours(name: str, game: Any, seconds: float, seed: int, overrides: Sequence[str]) -> Iterator[Found]:
-    """One training: its average parameters and its last ones."""
+    """Trains once; yields its average parameters and its last ones."""
     with tempfile.TemporaryDirectory() as folder:
-        run = {"directory": folder, "cache_dir": "", "seed": seed, "log_level": "warning"}
-        config = OURS | {"env": {"id": f"openspiel:{name}"}, "run": run}
-        trained = jaxrl.train(config, overrides, name="exact", callbacks=[Budget(seconds)])
-        decisions = trained.update * trained.config.train.num_envs * trained.config.train.num_steps
+        run = trained(name, folder, seconds, seed, overrides)
+        decisions = run.update * run.config.train.num_envs * run.config.train.num_steps
         for what, average in (("average", "true"), ("last", "false")):
             found = jaxrl.load(f"{folder}/exact", [f"evaluate.average={average}"], sampled=True)
             yield f"jaxrl, PPO with a magnet: {what} parameters", f"{decisions:,} decisions", tabulated(game, found)
 
 
 def tabulated(game: Any, found: Any) -> Any:
-    """What a loaded run plays in every information state, as a policy of pyspiel."""
+    """Tabulates a loaded run's policy in every information state, as a policy of pyspiel."""
     policies = require("open_spiel.python.policy", "a table of a policy", "jaxrl[openspiel]")
     entries, (player,) = policies.TabularPolicy(game), found.players
     state = found.env.init(jax.random.key(0))
@@ -91,7 +104,7 @@ def tabulated(game: Any, found: Any) -> Any:
 
 
 def theirs(game: Any, seconds: float) -> Iterator[Found]:
-    """OpenSpiel's solvers."""
+    """Yields OpenSpiel's solvers."""
     spiel = require("pyspiel", "OpenSpiel's solvers", "jaxrl[openspiel]")
     sampling, exact = spiel.ExternalSamplingMCCFRSolver(game, 0), spiel.CFRSolver(game)
     yield "MCCFR, external sampling (C++)", repeated(sampling.run_iteration, seconds), sampling.average_policy()
@@ -116,7 +129,7 @@ def repeated(step: Callable[[], Any], seconds: float) -> str:
 
 
 def measure(name: str, seconds: float, seeds: int, overrides: Sequence[str]) -> str:
-    """The table of one game."""
+    """Returns the table of one game."""
     spiel = require("pyspiel", "exact exploitability", "jaxrl[openspiel]")
     game = spiel.load_game(name)
     found: dict[str, tuple[str, list[float]]] = {}
@@ -130,12 +143,35 @@ def measure(name: str, seconds: float, seeds: int, overrides: Sequence[str]) -> 
     return table([name, "how far", "exploitability, each seed"], rows)
 
 
+def exploiters(name: str, seconds: float, budgets: Sequence[int], overrides: Sequence[str]) -> str:
+    """Returns the table of what best responses find, by their updates, of the exploitability of a policy of `seconds`
+    CPU seconds, and of one of a tenth of them."""
+    spiel, rows = require("pyspiel", "exact exploitability", "jaxrl[openspiel]"), []
+    game = spiel.load_game(name)
+    for spent in (seconds / 10, seconds):
+        with tempfile.TemporaryDirectory() as folder:
+            trained(name, folder, spent, 0, overrides)
+            found = jaxrl.load(f"{folder}/exact", ["evaluate.deals=4000"], sampled=True)
+        exact = spiel.nash_conv(game, tabulated(game, found)) / game.num_players()
+        for updates in budgets:
+            began = time.process_time()
+            settings = dataclasses.replace(found.config.exploit, updates=updates)
+            exploiter = Exploiter(dataclasses.replace(found.config, exploit=settings), *make_games(found.config))
+            gain = exploiter(found.players[0].params, update=1).gain
+            took = time.process_time() - began
+            rows.append([f"{spent:.0f}", f"{exact:.3f}", f"{updates:,}", f"{took:.0f}", format_estimate(gain)])
+            print(name, *rows[-1], file=sys.stderr, flush=True)
+    return table([f"{name}: CPU s of the policy", "exact", "updates of best responses", "CPU s", "found"], rows)
+
+
 def arguments() -> argparse.ArgumentParser:
-    """The program's options."""
+    """Returns the parser of the program's options."""
     parser = cli.Parser(prog="python -m scripts.benchmark.exact", description=__doc__.partition("\n")[0])
     parser.add_argument("words", nargs="*", metavar="GAME or a.b=value", help=f"default: {', '.join(GAMES)}")
     parser.add_argument("--seconds", type=float, default=40.0, help="of the CPU, for each seed of each contestant")
     parser.add_argument("--seeds", type=int, default=3)
+    help = "measures what best responses find instead, by their updates, e.g. 50,200,800"
+    parser.add_argument("--responses", type=lambda text: [int(each) for each in text.split(",")], help=help)
     return parser
 
 
@@ -143,7 +179,11 @@ def run(args: argparse.Namespace) -> int:
     """Prints a table for each game."""
     overrides = [word for word in args.words if re.match(r"[\w.]+=", word)]
     for name in [word for word in args.words if word not in overrides] or GAMES:
-        print(measure(name, args.seconds, args.seeds, overrides), end="\n\n", flush=True)
+        if args.responses:
+            found = exploiters(name, args.seconds, args.responses, overrides)
+        else:
+            found = measure(name, args.seconds, args.seeds, overrides)
+        print(found, end="\n\n", flush=True)
     return 0
 
 

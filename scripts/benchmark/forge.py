@@ -124,12 +124,12 @@ def measure(benches: Mapping[str, Bench], kinds: Sequence[str], warm_up: int, ro
 
 
 def per_cpu_second(blocks: Sequence[Block]) -> float:
-    """Games per CPU second; what client and encoder take of this process is in it."""
+    """Returns games per CPU second; what client and encoder take of this process is in it."""
     return sum(len(each.durations) for each in blocks) / sum(each.jvm + each.own for each in blocks)
 
 
 def rates(blocks: Blocks) -> str:
-    """The table of games: CPU in ms a game, and by the clock half of the games and 95 % of them."""
+    """Returns the table of games: CPU in ms a game, and by the clock half of the games and 95 % of them."""
     rows = []
     for (name, kind), of in blocks.items():
         jvm = [1e3 * each.jvm / len(each.durations) for each in of]
@@ -144,7 +144,7 @@ def rates(blocks: Blocks) -> str:
 
 
 def machines(blocks: Blocks, wanted: Sequence[tuple[int, float]]) -> str:
-    """The table of machines: games per CPU second here, times cores."""
+    """Returns the table of machines: games per CPU second here, times cores."""
     rows = []
     for (cores, price), ((_, kind), of) in itertools.product(wanted, blocks.items()):
         rate = cores * per_cpu_second(of)
@@ -155,11 +155,7 @@ def machines(blocks: Blocks, wanted: Sequence[tuple[int, float]]) -> str:
 
 
 def machine_of(text: str) -> tuple[int, float]:
-    """Cores and price per hour of "16:0.80".
-
-    Raises:
-      UserError: it is of another form.
-    """
+    """Returns cores and price per hour of "16:0.80". Raises UserError if it is of another form."""
     match = re.fullmatch(r"([1-9]\d{0,5}):(\d{1,6}(?:\.\d+)?)", text)
     if match is None:
         raise UserError(f"--machine {text!r}: write cores and a price per hour, e.g. 16:0.80.")
@@ -167,7 +163,7 @@ def machine_of(text: str) -> tuple[int, float]:
 
 
 def benches_of(args: argparse.Namespace, place: Deployment, decks: Sequence[str]) -> dict[str, Bench]:
-    """What is compared, by the words that it has in the table."""
+    """Returns the deployments to compare, by their words in the table."""
     if args.profiles:
         return {f"{name}: ": Bench(dataclasses.replace(place, profile=name), decks) for name in PROFILES}
     if args.short_cuts:
@@ -187,7 +183,7 @@ def check_same_games(blocks: Blocks) -> None:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The program's options."""
+    """Returns the parser of the program's options."""
     parser = cli.Parser(prog="python -m scripts.benchmark.forge", description=__doc__.partition("\n")[0])
     command_line.config(parser, "where Forge is (default: FORGE_HOME), and decks", metavar="FILE")
     command_line.overrides(parser)
@@ -224,7 +220,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     return cli.guarded(lambda: run(arguments().parse_intermixed_args(argv)))
 
 

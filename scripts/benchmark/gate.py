@@ -28,12 +28,12 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
+from jaxrl.diagnose.host_play import through_bridge
 from jaxrl.diagnose.timing import Contestant, Speed, race, safe_ratio
 from jaxrl.diagnose.training import Training
 from jaxrl.games import make_env
 from jaxrl.text_tables import table
 from jaxrl_envs.host.env import HostEnv
-from scripts.benchmark.speed import through_bridge
 
 FILE = Path(__file__).with_name("speed_gate.json")
 MOST = 15.0  # per cent of its ratio that a figure may lose; card games kept within 4 % at a load of 15 on two cores
@@ -52,12 +52,12 @@ Ratios = dict[str, float]  # "preset, figure" -> its rate over that of the calib
 
 
 def ratio(figure: Speed, calibration: Speed) -> float:
-    """The best rate per CPU second of a figure over that of the calibration kernel."""
+    """Returns the best rate per CPU second of a figure over that of the calibration kernel."""
     return safe_ratio(figure.best_cpu_rate, calibration.best_cpu_rate)
 
 
 def calibration() -> Contestant:
-    """A product and a hash of words that fit the caches, which figures are divided by; a unit is one of both."""
+    """Returns a product and a hash of words that fit the caches, for figures to be divided by; a unit is both."""
 
     def mix(words: jax.Array, _: None) -> tuple[jax.Array, None]:
         words = (words ^ (words >> 16)) * jnp.uint32(0x7FEB352D)
@@ -73,7 +73,7 @@ def calibration() -> Contestant:
 
 
 def figures(config: Config, *, turns: int = TURNS, seconds: float = SECONDS) -> Ratios:
-    """The ratios of one configuration by figure, measured in this process."""
+    """Returns the ratios of one configuration by figure, measured in this process."""
     xla.set_devices(1)
     env = make_env(config)
     with contextlib.ExitStack() as stack:
@@ -88,7 +88,7 @@ def figures(config: Config, *, turns: int = TURNS, seconds: float = SECONDS) -> 
 
 
 def measured() -> Ratios:
-    """All ratios, of one preset after the other on one core."""
+    """Measures all ratios, one preset after the other on one core."""
     found: Ratios = {}
     for preset in PRESETS:
         words = [sys.executable, "-m", "scripts.benchmark.gate", "--preset", preset]
@@ -107,13 +107,13 @@ def measure_here(preset: str) -> int:
 
 
 def slow(found: Ratios, recorded: Ratios, most: float) -> list[str]:
-    """The figures that lost more than `most` per cent of what is recorded, or more than `LOOSE` allows."""
+    """Returns the figures that lost more than `most` per cent of what is recorded, or more than `LOOSE` allows."""
     share = {name: 1.0 - max(most, LOOSE.get(name.partition(",")[0], 0.0)) / 100.0 for name in recorded}
     return [name for name, value in recorded.items() if found.get(name, 0.0) < value * share[name]]
 
 
 def best_of(attempts: int, recorded: Ratios, most: float) -> Ratios:
-    """The best of as many attempts as it takes until nothing is slow; programs come from a common cache."""
+    """Measures until nothing is slow, at most `attempts` times; returns the best. Programs come from a common cache."""
     found: Ratios = {}
     with tempfile.TemporaryDirectory(prefix="jaxrl-gate-") as cache:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR", cache)
@@ -152,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     parser = cli.Parser(prog="python -m scripts.benchmark.gate", description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="write today's ratios for this processor")
     parser.add_argument("--most", type=float, default=MOST, metavar="PERCENT", help="that a figure may lose")

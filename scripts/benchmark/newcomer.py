@@ -38,7 +38,7 @@ class Clock:
         self.server: int | None = None  # its process
 
     def __call__(self, step: str) -> None:
-        """A step is done."""
+        """Prints a step that is done."""
         now, cpu = time.monotonic(), ""
         if self.server is not None:
             ticks = Path(f"/proc/{self.server}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
@@ -92,7 +92,7 @@ def serve(command: list[str], place: Path, environment: dict[str, str], clock: C
 
 @contextlib.contextmanager
 def fresh() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A temporary folder, and an environment whose home is in it."""
+    """Makes a temporary folder, and an environment whose home is in it."""
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
         home.mkdir()
@@ -100,7 +100,7 @@ def fresh() -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def from_here() -> None:
-    """From the start of the server on, first with nothing compiled, then with what the first time has left."""
+    """Measures from the start of the server on, first with nothing compiled, then with what the first time has left."""
     with fresh() as (place, environment):
         environment |= {name: os.environ[name] for name in ("PYTHONPATH", "JAX_PLATFORMS") if name in os.environ}
         for state in ("cold", "warm"):
@@ -109,7 +109,7 @@ def from_here() -> None:
 
 
 def from_a_clone() -> None:
-    """The whole way."""
+    """Measures the whole way."""
     with fresh() as (place, environment):
         clone, clock = place / "jaxrl", Clock()
 

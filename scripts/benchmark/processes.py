@@ -18,7 +18,7 @@ from jaxrl.runs.metric_log import read_rows
 
 
 def steps_per_second(folder: Path, words: list[str]) -> float:
-    """Of one training, which ends in the folder of runs `folder`."""
+    """Measures one training, which ends in the folder of runs `folder`."""
     with tempfile.TemporaryDirectory(dir=folder) as runs:
         command = [sys.executable, "-m", "jaxrl", *words, "--name", "run", f"run.directory={runs}"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

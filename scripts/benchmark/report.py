@@ -12,12 +12,7 @@ COLUMNS = ("per CPU s", "per second", "slowest", "fastest", "first run s", "game
 
 
 def compare(
-    title: str,
-    ours: Sequence[Contestant],
-    theirs: Sequence[Contestant] = (),
-    *,
-    rounds: int = 7,
-    seconds: float = 0.5,
+    title: str, ours: Sequence[Contestant], theirs: Sequence[Contestant] = (), *, rounds: int = 7, seconds: float = 0.5
 ) -> list[Speed]:
     """Times all contestants in turn, prints their rates and our fastest over each peer, and returns our speeds.
 

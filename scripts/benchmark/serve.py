@@ -1,4 +1,4 @@
-"""How long people wait at `jaxrl serve`: pages, moves, searches, and 50 tables at once; or, with --drive, driving.
+"""Waiting times at `jaxrl serve`: pages, moves, searches, and 50 tables at once; or, with --drive, driving.
 
     python -m scripts.benchmark.serve [--game beasty_bar] [--opponent zoo:beasty_bar] [--tables 50] [--sessions 20]
     python -m scripts.benchmark.serve --drive bot:rule_policy
@@ -27,7 +27,7 @@ from websockets.typing import Origin
 
 MOVES = 60
 SECONDS = 20.0  # of the crowd of tables
-PAGES = ("/", "/table/x", "/static/tableview.js", "/static/style.css", "/api/tables")
+PAGES = ("/", "/table/x", "/static/table.js", "/static/style.css", "/api/tables")
 
 
 class Visitor:
@@ -38,7 +38,7 @@ class Visitor:
         self._port, self._host = port, f"127.0.0.1:{port}"
 
     async def request(self, path: str, body: Any = None) -> Any:
-        """What the server answers."""
+        """Returns the answer of the server."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         text = b"" if body is None else json.dumps(body).encode()
         head = f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: {self._host}\r\nConnection: close\r\n"
@@ -52,21 +52,21 @@ class Visitor:
         return json.loads(rest) if path.startswith("/api") else rest
 
     def socket(self, path: str) -> Any:
-        """A socket of the server."""
+        """Opens a socket of the server."""
         return connect(f"ws://{self._host}{path}", origin=Origin(f"http://{self._host}"), max_size=None)
 
     def table(self, id: str) -> Any:
-        """The socket of a table."""
+        """Opens the socket of a table."""
         return self.socket(f"/api/tables/{id}/socket")
 
     async def opened(self, game: str, seats: Sequence[str], pace: float) -> dict[str, Any]:
-        """A new table."""
+        """Opens a new table."""
         found: dict[str, Any] = await self.request("/api/tables", {"game": game, "seats": list(seats), "pace": pace})
         return found
 
 
 async def view_of(socket: ClientConnection, after: int) -> dict[str, Any]:
-    """The first view later than a time in which the person is asked, or the last one."""
+    """Awaits the first view later than a time in which the person is asked, or the last one."""
     while True:
         message: dict[str, Any] = json.loads(await socket.recv())
         if message["kind"] == "view" and (message.get("legal") or message.get("over")):
@@ -75,7 +75,7 @@ async def view_of(socket: ClientConnection, after: int) -> dict[str, Any]:
 
 
 async def moves(visitor: Visitor, game: str, seats: Sequence[str], count: int) -> list[float]:
-    """Milliseconds between a move and the next turn, and the delay of every decision in between."""
+    """Measures milliseconds between a move and the next turn, and the delay of every decision in between."""
     found: list[float] = []
     while len(found) < count:
         table = await visitor.opened(game, seats, 0.0)
@@ -91,7 +91,7 @@ async def moves(visitor: Visitor, game: str, seats: Sequence[str], count: int) -
 
 
 async def pages(visitor: Visitor, sessions: int) -> list[float]:
-    """Milliseconds of pages with a number of sessions, each of which asks again half a second after an answer."""
+    """Measures milliseconds of pages with some sessions, each of which asks again half a second after an answer."""
     found: list[float] = []
 
     async def session(number: int) -> None:
@@ -109,7 +109,7 @@ async def pages(visitor: Visitor, sessions: int) -> list[float]:
 async def crowd(
     visitor: Visitor, game: str, seats: Sequence[str], tables: int
 ) -> tuple[float, list[float], list[float]]:
-    """Decisions a second of a number of watched tables with one a second each; what moves and pages take meanwhile."""
+    """Measures decisions a second of watched tables with one a second each, and moves and pages meanwhile."""
     decided, end = 0, 0.0
 
     async def watch() -> None:
@@ -139,7 +139,7 @@ async def crowd(
 
 
 async def searches(visitor: Visitor, game: str, others: Sequence[str]) -> list[float]:
-    """Seconds that searches of one second take, as the server says."""
+    """Measures how long searches of one second take, as the server says."""
     table = await visitor.opened(game, ["search:1", *others], 0.0)
     found: list[float] = []
     async with visitor.table(table["id"]) as socket:
@@ -189,19 +189,19 @@ async def drive(visitor: Visitor, process: int, match: str, seats: int, bot: str
 
 
 async def drives(args: argparse.Namespace, port: int, process: int) -> None:
-    """Both kinds of matches, and one that is compiled already."""
+    """Measures both kinds of matches, and one that is compiled already."""
     for match, seats in (("1 against 1", 2), ("1 against 1", 2), ("2 against 2", 4)):
         await drive(Visitor(port), process, match, seats, args.drive)
 
 
 def line(what: str, times: Sequence[float]) -> str:
-    """A row of figures."""
+    """Returns a row of figures."""
     values = np.array(times)
     return f"{what:44} {np.median(values):8.1f} {np.quantile(values, 0.95):8.1f} {values.max():8.1f}   {len(values):5}"
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU time of a process so far: what its work costs wherever the cores are busy with other things."""
+    """Returns the CPU time of a process so far: what its work costs wherever the cores are busy with other things."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -23,16 +23,14 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.config import Config, command_line
 from jaxrl.diagnose import play
-from jaxrl.diagnose.host_play import BLOCK, by_engine, host_play
+from jaxrl.diagnose.host_play import through_bridge
 from jaxrl.diagnose.jaxprs import program_size
 from jaxrl.diagnose.timing import Contestant, Speed, safe_ratio
 from jaxrl.diagnose.training import Training, playing
 from jaxrl.games import make_games
 from jaxrl.runs.config import device_count
 from jaxrl_envs.contract.env import Env
-from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.env import HostEnv
-from jaxrl_envs.host.game import HostGame
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark.report import compare
 
@@ -42,7 +40,7 @@ EFFORT = {False: (7, 0.5), True: (3, 0.2)}  # by --quick: rounds, and seconds of
 
 
 def compiled(env: Env, devices: int, quick: bool) -> list[Contestant]:
-    """Random play of a compiled game by batch (`quick`: of one size) and view, and every other bot on all seats."""
+    """Returns random play of a compiled game by batch (`quick`: one) and view, and other bots on all seats."""
     batches = [batch // devices * devices for batch in (CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES)]
     middle = batches[1]
     entries = [("random", batch, view) for view in ("lean", "observed") for batch in ([middle] if quick else batches)]
@@ -57,18 +55,10 @@ def compiled(env: Env, devices: int, quick: bool) -> list[Contestant]:
 
 
 def reset_share(speeds: Sequence[Speed]) -> float:
-    """The share of a lean step that the automatic reset takes, from the pair at the batch where it was left out."""
+    """Returns the share of a lean step that the reset takes, from the pair at the batch where it is left out."""
     [endless] = [each for each in speeds if each.info["view"] == "endless"]
     lean = next(e for e in speeds if e.info["view"] == "lean" and e.info["batch"] == endless.info["batch"])
     return 1.0 - safe_ratio(lean.rate, endless.rate)
-
-
-def through_bridge(stack: contextlib.ExitStack, game: HostGame, batch: int, threads: int, bot: int = 0) -> Contestant:
-    """Play of a host game with one of its bots on all seats; the stack ends the threads."""
-    pool, steps = stack.enter_context(HostPool(game.engine(batch, 1), threads=threads)), max(1, BLOCK // batch)
-    go_on = host_play(pool, game, batch, by_engine(batch, bot))
-    name = f"{game.bots[bot]} bot, observed, {batch:,} games, {threads} thread(s)"
-    return Contestant(name, float(batch * steps), lambda: go_on(steps))
 
 
 def measure_compiled(config: Config, env: Env, training: Training, quick: bool) -> None:
@@ -100,7 +90,7 @@ def measure_host(env: HostEnv, training: Training, quick: bool) -> None:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The program's options."""
+    """Returns the parser of the program's options."""
     parser = cli.Parser(prog="python -m scripts.benchmark.speed", description=__doc__.partition("\n")[0])
     command_line.config(parser, "what is trained (default: the defaults of every key)", metavar="FILE")
     command_line.overrides(parser)
@@ -110,11 +100,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measures and prints.
-
-    Raises:
-      UserError: the engine is another program, of which hundreds of games would be as many processes.
-    """
+    """Measures and prints. Raises UserError if the engine is another program, of which hundreds of games would be as
+    many processes."""
     config = configs.load(args.config, args.overrides, args.allow)
     xla.prepare_training(config)
     env = make_games(config).training
@@ -129,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     return cli.guarded(lambda: run(arguments().parse_intermixed_args(argv)))
 
 

@@ -1,1 +1,1 @@
-"""What makes the policies that come with jaxrl: `python -m scripts.zoo NAME`."""
+"""Maker of the policies that come with jaxrl: `python -m scripts.zoo NAME`."""

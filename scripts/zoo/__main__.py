@@ -39,7 +39,8 @@ RECIPES = {  # what `jaxrl train` is told
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "battle_anywhere": "--config battle_anywhere train.from_run=runs/zoo_battle_anywhere_shown",
-    "car_soccer": "--config car_soccer_duel",
+    "car_soccer": "--config car_soccer_match run.devices=1",
+    "car_soccer_duel": "--config car_soccer_duel",
     "car_soccer_2v2": "--config car_soccer_curriculum run.devices=1 train.total_steps=24_000_000",
 }
 SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes on from
@@ -52,7 +53,7 @@ MOST = 2_000_000  # bytes of a policy file
 RATED = 50  # deals of each pair in the tournament that rates a policy
 ANCHOR = "random"  # has the rating 0
 FIELD = {  # who rates a policy, if not all bots of its game: a pair of teams takes two minutes of a core
-    "car_soccer_2v2": ("random", "chase", "rule_policy", "striker"),
+    "car_soccer_2v2": ("random", "chase", "rule_policy", "striker")
 }
 
 
@@ -103,11 +104,8 @@ def make(name: str, checkpoint: str, note: str) -> int:
 
 
 def show(name: str, command: str) -> int:
-    """The run of that name, which has learnt to play as it was shown by `command`; returns an exit code.
-
-    Raises:
-      UserError: there is one that was made otherwise.
-    """
+    """Makes the run of that name learn what `command` shows it; returns an exit code. Raises UserError if there is one
+    that was made otherwise."""
     try:
         run = find_run(name)
     except UserError:
@@ -124,11 +122,8 @@ def show(name: str, command: str) -> int:
 
 
 def train(name: str, command: str) -> int:
-    """The run of that name, trained to its end by `command`; returns an exit code.
-
-    Raises:
-      UserError: there is one that was trained otherwise.
-    """
+    """Trains the run of that name to its end by `command`; returns an exit code. Raises UserError if there is one that
+    was trained otherwise."""
     try:
         run = find_run(name)
     except UserError:
@@ -143,7 +138,7 @@ def train(name: str, command: str) -> int:
 
 
 def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
-    """How a run was trained, as its log and this machine say it."""
+    """Describes how a run was trained, by its log and this machine."""
     rows = [json.loads(line) for line in found.metrics_file.read_text(encoding="utf-8").splitlines()]
     timed = [row for row in rows if "time/time_elapsed" in row and row["update"] <= run.update]
     facts = hardware.describe()
@@ -160,13 +155,13 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
 
 
 def data_of(name: str) -> str:
-    """What a policy has learnt from."""
+    """Describes what a policy has learnt from."""
     shown = f", after games that bots played (`jaxrl {SHOWN[name]}`)" if name in SHOWN else ""
     return f"games that it played itself in training{shown}; none of people, none recorded"
 
 
 def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
-    """How strong the exported policy is, for the head of its card, and the tables below it."""
+    """Measures how strong the exported policy is, for the head of its card, and the tables below it."""
     policy = load_policy(zoo.policy_file(name))
     config, env = policy.config, policy.env
     player = policy.player(f"{zoo.PREFIX}{name}", greedy=config.evaluate.greedy)
@@ -192,7 +187,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
 
 
 def tables(name: str, run: TrainedRun, evaluation: str, rating: str, half: dict[str, int]) -> str:
-    """What people read in a card."""
+    """Returns the text of a card."""
     entry, share = f"{zoo.PREFIX}{name}", half["equal"] / half["decisions"]
     field = " ".join(f"bot:{bot}" for bot in FIELD[name]) if name in FIELD else "bots"
     return f"""# {entry}

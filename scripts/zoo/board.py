@@ -31,7 +31,7 @@ which `python -m scripts.zoo NAME` writes with this page. A slow test plays ever
 
 
 def text() -> str:
-    """The page, strongest policies first within their game."""
+    """Returns the page, strongest policies first within their game."""
     cards = sorted(map(zoo.figures, zoo.names()), key=lambda card: (card["game"], -card["rating"]["value"]))
     commands = "".join(f"- `{zoo.PREFIX}{card['name']}`: `{card['command']}`\n" for card in cards)
     return f"{HEAD}{''.join(map(_row, cards))}\nMade by:\n\n{commands}"

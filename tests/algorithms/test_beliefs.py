@@ -23,22 +23,17 @@ from jaxrl.search.player import Search, make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Key, State
-from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.card_beliefs import CardBeliefs, draw, scaled, uniform
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import dqn_config
-from tests.support.games import HighCard, TicTacToe
+from tests.support.games import HighCard, TicTacToe, keys_of
 from tests.support.training import assert_identical, program, run, small_config
 
 pytestmark = pytest.mark.thorough
 
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
 BELIEF = (32,)
-
-
-def keys_of(seed: int, count: int) -> jax.Array:
-    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
 
 
 # ---- drawing who holds what -----------------------------------------------------------------------------------------

@@ -162,10 +162,11 @@ def vtrace_oracle(
 
 @VARIANTS
 @pytest.mark.parametrize("seats", [1, 3])
-def test_vtrace_brute_force(variant: Any, seats: int) -> None:
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_vtrace_brute_force(variant: Any, seats: int, simultaneous: bool) -> None:
     """Random games with ends and cuts, weights above and below both clips, against the O(T^2) definition."""
     rng = np.random.default_rng(seats)
-    trajectory = random_trajectory(rng, 20, 30, seats, simultaneous=False)
+    trajectory = random_trajectory(rng, 20, 30, seats, simultaneous)
     ratio = np.exp(rng.normal(size=trajectory.steps.value.shape)).astype(np.float32)
     got = variant(vtrace)(jax.tree.map(jnp.asarray, trajectory), ratio, 1.5, 0.97, 0.9)
     advantage, value_error = vtrace_oracle(trajectory, ratio, 1.5, 0.97, 0.9)
@@ -173,16 +174,6 @@ def test_vtrace_brute_force(variant: Any, seats: int) -> None:
     np.testing.assert_array_equal(got.valid, valid)
     np.testing.assert_allclose(got.value_error, value_error, atol=3e-5)
     np.testing.assert_allclose(got.advantage, advantage, atol=3e-5)
-
-
-def test_vtrace_on_policy_is_gae() -> None:
-    trajectory = random_trajectory(np.random.default_rng(7), 20, 30, 2, simultaneous=True)
-    arrays = jax.tree.map(jnp.asarray, trajectory)
-    got = vtrace(arrays, jnp.ones_like(arrays.steps.value), 1.0, 0.97, 0.9)
-    advantage, valid = gae(arrays, 0.97, 0.9)
-    np.testing.assert_array_equal(got.valid, valid)
-    np.testing.assert_allclose(got.advantage, advantage, atol=1e-6)
-    np.testing.assert_allclose(got.value_error, advantage, atol=1e-6)
 
 
 def test_vtrace_of_an_impossible_decision_stops_there() -> None:

@@ -16,15 +16,15 @@ from jaxrl.algorithms.optimizer import OPTIMIZERS
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl_envs.shared.errors import UserError
 
-KEYS = jax.random.split(jax.random.key(0), 4)
-INPUTS = jax.random.normal(KEYS[0], (64, 5))
-TARGETS = jnp.sin(INPUTS @ jax.random.normal(KEYS[1], (5, 1)))
+RNG = np.random.default_rng(0)
+INPUTS = RNG.normal(size=(64, 5)).astype(np.float32)
+TARGETS = np.sin(INPUTS @ RNG.normal(size=(5, 1)).astype(np.float32))
 PARAMS = {
     "network": {
-        "hidden": {"kernel": 0.3 * jax.random.normal(KEYS[2], (5, 16)), "bias": jnp.zeros(16)},
-        "heads": {"kernel": 0.3 * jax.random.normal(KEYS[3], (16, 1))},
+        "hidden": {"kernel": np.float32(0.3 * RNG.normal(size=(5, 16))), "bias": np.zeros(16, np.float32)},
+        "heads": {"kernel": np.float32(0.3 * RNG.normal(size=(16, 1)))},
     },
-    "normaliser": {"mean": jnp.full((5, 5), 7.0)},
+    "normaliser": {"mean": np.full((5, 5), 7.0, np.float32)},
 }
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxrl.algorithms.base import Asked, Rollout, Transition
 from jaxrl.algorithms.gae import gae
-from jaxrl.algorithms.trajectory import Values, of_choices, trajectory_of
+from jaxrl.algorithms.trajectory import Values, of_choices, trajectory_of, values_of
 from jaxrl.networks import distributions
+from jaxrl_envs.shared import kernels
 
 
 def rollout_of(rng: np.random.Generator, steps: int, lanes: int, seats: int) -> tuple[Rollout, np.ndarray]:
@@ -75,3 +78,24 @@ def test_rewards_after_a_forced_decision_belong_to_the_choice_before() -> None:
     advantage, valid = gae(of_choices(trajectory_of(rollout, values), rollout), jnp.float32(0.5), jnp.float32(0.9))
     np.testing.assert_array_equal(valid[:, 0, 0], [True, False, False])
     np.testing.assert_allclose(advantage[:, 0, 0], [2.0 + 3.0 + 4.0 + 0.5 * 10.0 - 1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_truncated_games_are_valued_alike_on_a_gpu(share, monkeypatch) -> None:
+    """There rows are gathered, a few lanes at a time, instead of a branch in each step."""
+
+    def evaluate(params, memory, observation, mask):
+        return memory, mask, jnp.sum(params * observation)
+
+    rng = np.random.default_rng(3)
+    rollout, _ = rollout_of(rng, 6, 4, 2)
+    network: Any = SimpleNamespace(evaluate=evaluate, memory=lambda batch: (), remembers=False, num_actions=40)
+    seen = jnp.asarray(rng.normal(size=(7, 4, 1, 5)), jnp.float32)
+    cut = jnp.asarray(rng.random((6, 4)) < share)
+    steps = rollout.steps._replace(observation=seen[:-1], final_observation=seen[1:], truncated=cut)
+    policy = SimpleNamespace(params=jnp.arange(5, dtype=jnp.float32))
+    rollout = rollout._replace(steps=steps, last=rollout.last._replace(observation=seen[-1]), policy=policy)
+    on_cpu = values_of(network, rollout)
+    monkeypatch.setattr(kernels, "on_gpu", lambda: True)
+    jax.tree.map(np.testing.assert_array_equal, values_of(network, rollout), on_cpu)
+    assert np.count_nonzero(on_cpu.final) == np.sum(cut)

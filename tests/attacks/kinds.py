@@ -75,7 +75,7 @@ def _gzipped(text: bytes) -> bytes:
 
 
 def _lines(records: Any) -> bytes:
-    """Records as JSON lines, whatever stands in the place of the list."""
+    """Returns records as JSON lines, whatever stands in the place of the list."""
     each = records if isinstance(records, list) else [records]
     return "\n".join(json.dumps(record) for record in each).encode()
 
@@ -118,7 +118,7 @@ CODECS = {  # by the end of a file's name, the first that fits
 
 
 def codec_of(name: str) -> Codec:
-    """The codec of a file."""
+    """Returns the codec of a file."""
     return next(codec for suffix, codec in CODECS.items() if name.endswith(suffix))
 
 
@@ -144,7 +144,7 @@ class Kind(NamedTuple):
 
 
 def _one(folder: Path, name: str, files: list[bytes], read: Callable[[Path], Any], **more: Any) -> Kind:
-    """A kind whose files are read one by one."""
+    """Returns a kind whose files are read one by one."""
     (folder / name).write_bytes(files[0])
     return Kind(lambda place: read(place / name), (name,), others=tuple(files), **more)
 
@@ -196,19 +196,19 @@ def _replays(folder: Path) -> Kind:
 
 
 def _recorded(name: str, kinds: Any, most: int = 1 << 24) -> Callable[[Path], Kind]:
-    """Recorded games of a game, the first two of a file."""
+    """Returns the maker of recorded games of a game, the first two of a file."""
 
     def make(folder: Path) -> Kind:
         lines = gzip.decompress((GOLDEN / name).read_bytes()).splitlines(keepends=True)[:2]
         files = [gzip.compress(b"".join(part), mtime=0) for part in (lines, lines[:1], lines[1:])]
-        read: Callable[[Path], Any] = lambda path: (golden.count(path), list(golden.read(path, kinds)[1]))  # noqa: E731
+        read: Callable[[Path], Any] = lambda path: (len(golden.titles(Path(path))), list(golden.read(path, kinds)[1]))  # noqa: E731
         return _one(folder, "file.jsonl.gz", files, read, most=most, exact=True)
 
     return make
 
 
 def episodes() -> dict[str, Any]:
-    """Three recorded episodes, shortened: a car in the air, a ball at a ramp, two cars that meet."""
+    """Returns three recorded episodes, shortened: a car in the air, a ball at a ramp, two cars that meet."""
     found = json.loads(gzip.decompress((GOLDEN / "car_soccer" / "trajectories.json.gz").read_bytes()))
     tree = {name: found[name] for name in ("air_none", "ball_side_ramp", "car_bump")}
     for record in tree.values():
@@ -240,17 +240,17 @@ def _conversations(folder: Path) -> Kind:
 
 
 def _films(folder: Path) -> Kind:
-    from jaxrl.serve.replays import film  # a room whose tests need no server
+    from jaxrl.serve.replays.render_recording import FILM, film  # a room whose tests need no server
 
     svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><g><rect x="1"/><animate dur="2s"/></g></svg>'
-    return _one(folder, "file.svg", [svg.encode()], lambda path: film.opened(path).picture(0), most=film.LIMIT)
+    return _one(folder, "file.svg", [svg.encode()], lambda path: film(path).picture(0), most=FILM)
 
 
 # ---- what a game is made of -----------------------------------------------------------------------------------------
 
 
 def _plain(name: str, path: Path, read: Callable[[Path], Any]) -> Callable[[Path], Kind]:
-    """A file of text without a checksum."""
+    """Returns a file of text without a checksum."""
     return lambda folder: _one(folder, name, [path.read_bytes()], read)
 
 
@@ -315,7 +315,7 @@ RUN: dict[str, Any] = {  # the files of a run beside its checkpoints
 
 
 def _runs(folder: Path) -> Kind:
-    """A run, beside another, as everything reads it that lists runs or looks at one without restoring it."""
+    """Returns a run, beside another, as everything reads it that lists runs or looks at one without restoring it."""
     run, other = folder / "runs" / "run", folder / "runs" / "other"
     store_with(run, 1.0, 2.0).close()
     for name, tree in RUN.items():
@@ -343,7 +343,7 @@ def _runs(folder: Path) -> Kind:
             found.append(metric_log.read_rows(run / "metrics.jsonl"))
         with contextlib.suppress(UserError):
             trainer_of(run)
-        for command in (["runs", "runs"], ["status", "runs/run"], ["status", "--directory", "runs", "--json"]):
+        for command in (["runs", "runs"], ["runs", "runs/run"], ["runs", "--directory", "runs", "--json"]):
             found.append(said(command))
         library.close()
         return [each | {"written": 0} if isinstance(each, dict) else each for each in found]
@@ -355,7 +355,7 @@ def _runs(folder: Path) -> Kind:
 
 
 def said(command: list[str]) -> tuple[int, str]:
-    """The exit code of a command and what it prints; it must end as commands do."""
+    """Returns the exit code of a command and what it prints; it must end as commands do."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main(command)
@@ -384,7 +384,7 @@ def _checkpoints(folder: Path) -> Kind:
 
 
 def table(id: str = "0123456789ab", **more: Any) -> dict[str, Any]:
-    """What a server writes of a person and two agents."""
+    """Returns what a server writes of a person and two agents."""
     from jaxrl.serve.tables.game import GameRecord
     from jaxrl.serve.tables.record import TableRecord
 

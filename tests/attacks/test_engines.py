@@ -35,7 +35,7 @@ class Liar:
 
 
 def with_row(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Answer], Answer]:
-    """A lie: another array of that name, from a copy of the true one."""
+    """Returns a lie: another array of that name, from a copy of the true one."""
     return lambda answer: answer._replace(rows=answer.rows | {name: change(answer.rows[name].copy())})
 
 
@@ -82,7 +82,7 @@ def pools() -> Iterator[list[WorkerPool]]:
 
 
 def begun(pools: list[WorkerPool], game: Any) -> tuple[WorkerPool, Liar, Any]:
-    """A pool of one worker whose games have begun, and their rows."""
+    """Returns a pool of one worker whose games have begun, and their rows."""
     liar = Liar(game, GAMES)
     pools.append(WorkerPool(game, [liar], GAMES, 1, threads=1, tries=3))
     rows = make_buffers(game, GAMES)
@@ -126,7 +126,7 @@ def play(pool: HostPool, rows: Any, steps: int) -> None:
 
 
 def later(after: int, other: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that answers `other` from its call number `after` on."""
+    """Returns a method that answers `other` from its call number `after` on."""
     calls = [0]
 
     def method(truth: Callable[..., Any], *arguments: Any) -> Any:

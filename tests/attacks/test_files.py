@@ -52,7 +52,7 @@ Change = tuple[str, bytes | Callable[[Path], object]]  # in words, and the new c
 
 
 def of_bytes(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change]:
-    """Flipped bits, cut, zeroed blocks, blocks of another file of the same kind, holes, and tails."""
+    """Yields flipped bits, cut, zeroed blocks, blocks of another file of the same kind, holes, and tails."""
     random_ = random.Random(f"{name} {tries}")
     for _ in range(tries if data else 0):
         yield "bytes", damaged(random_, [data, *kind.others], 0)
@@ -97,7 +97,7 @@ TAGS = {  # what YAML alone can say
 
 
 def of_places(kind: Kind, name: str, data: bytes, tries: int) -> Iterator[Change]:
-    """Pipes, devices, links, folders and sockets in its place, and nothing at all."""
+    """Yields pipes, devices, links, folders and sockets in its place, and nothing at all."""
     yield "nothing", lambda path: None
     yield "a pipe", os.mkfifo
     yield "a folder", Path.mkdir
@@ -172,7 +172,7 @@ TEXTS = {  # beginning, unit, end
 
 
 def _values(marker: bytes, size: int) -> dict[str, bytes]:
-    """What stands in the place of a value."""
+    """Returns texts to stand in the place of a value."""
     if marker == b"\xa2@@":  # msgpack
         many = (size // 2).to_bytes(4, "big")
         return {
@@ -235,7 +235,7 @@ def _npz(*arrays: bytes) -> bytes:
 
 
 def _xz() -> bytes:
-    """A small file whose header asks for a dictionary of 1.5 GB."""
+    """Returns a small file whose header asks for a dictionary of 1.5 GB."""
     data = lzma.compress(b"x" * 100, preset=0)
     size = 4 * data[12]  # of the header of its block, without the checksum
     header = data[12 : 12 + size].replace(b"\x21\x01\x0c", b"\x21\x01\x25")
@@ -277,7 +277,7 @@ def kind(request, made, tmp_path_factory, monkeypatch, tmp_path) -> Kind:
 
 
 def attempt(kind: Kind, caplog: pytest.LogCaptureFixture) -> tuple[str, int]:
-    """What reading gives, "a sentence" or what was read, and the memory that it took in bytes."""
+    """Returns what reading gives, "a sentence" or what was read, and the memory that it took in bytes."""
     caplog.clear()
     try:
         with soon(SECONDS), bounded_memory(MEMORY) as used, nothing_elsewhere(Path.cwd()):
@@ -365,7 +365,7 @@ CACHE = (
 
 
 def _program() -> bytes:
-    """The result of a small program that is compiled, or read from the cache."""
+    """Returns the result of a small program that is compiled, or read from the cache."""
     jax.clear_caches()
     return np.asarray(jax.jit(lambda x: jnp.sin(x) @ x.T)(jnp.arange(12.0).reshape(3, 4))).tobytes()
 

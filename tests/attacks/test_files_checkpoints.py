@@ -39,7 +39,7 @@ def store(tmp_path) -> CheckpointStore:
 
 
 def refused(store: CheckpointStore) -> str:
-    """Why the changed checkpoint is not read; `jaxrl status` must see it too, and the one before it is taken."""
+    """Why the changed checkpoint is not read; `jaxrl runs` must see it too, and the one before it is taken."""
     with soon():
         with pytest.raises(Damaged) as told:
             store.read(2)
@@ -97,13 +97,13 @@ def test_a_shape_that_no_array_has_is_damage(store, shape):
     refused(store)
 
 
-@pytest.mark.parametrize("chunk", [zeros(1 << 36), zeros(1 << 20), zeros(24)[:-1], zeros(24) * 2, b"", bytes(99)])
-def test_a_chunk_that_grows_is_not_unpacked(store, chunk):
+def test_a_chunk_that_grows_is_not_unpacked(store):
     """The first holds 64 GB in 2 MB."""
     place = store.directory / "2"
-    database(place).write(f"{KERNEL}/0.0", chunk).result()
-    reseal(place)
-    refused(store)
+    for chunk in (zeros(1 << 36), zeros(1 << 20), zeros(24)[:-1], zeros(24) * 2, b"", bytes(99)):
+        database(place).write(f"{KERNEL}/0.0", chunk).result()
+        reseal(place)
+        refused(store)
 
 
 def test_a_chunk_of_zeros_is_no_attack(store):
@@ -256,7 +256,7 @@ def test_commands_end_in_one_sentence(tmp_path, monkeypatch, capsys):
     set_metadata(Path("runs/evil/checkpoints/8"), KERNEL, **SIZES["a shape"])
     reseal(Path("runs/evil/checkpoints/8"))
     assert status.whole(Path("runs/evil")).checkpoint["damaged"] == [8]
-    assert cli.main(["status", "evil"]) == 0 and "damaged" in capsys.readouterr().out
+    assert cli.main(["runs", "evil"]) == 0 and "damaged" in capsys.readouterr().out
     for command in ("evaluate", "resume", "export", "play"):
         assert cli.main([command, "runs/evil"]) == 2
         told = capsys.readouterr().err

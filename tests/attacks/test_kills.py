@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,15 +26,42 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from jaxrl.runs import directory as runs
 from tests.support.dqn_training import SMALL_DQN
-from tests.support.killing import CUTS_AN_ENTRY, NAME, Life, assert_as_if_nothing_had_happened, configure, finish
+from tests.support.killing import assert_same, rows
+from tests.support.paths import PYTHONPATH
 
 KILLS = int(os.environ.get("KILLS", "100"))  # of all attacks together
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))  # of a training that nothing happens to
 PER_RUN = 5  # kills of one run, at most
 PAUSE = 0.4  # root of the longest time between a row and a kill, seconds
 CHANGE = b" begins: "  # in a line that says that the stage of the curriculum changes
+
+NAME, CONFIG = "run", "config.yaml"
+UPDATED = re.compile(rb"update (\d+): [\d.]+ s in the call")  # of the log at level debug
+OF_TIME = re.compile(r"time/|(time|date|clock|seconds|cpu_seconds)$")  # names in records
+OF_A_PROCESS = re.compile(r"share-\d+\.npz|log\.\d+\.txt")
+
+LONGEST = 900.0  # seconds of a life, after which it counts as one that hangs
+
+# Runs the command line; the process dies in the middle of the entry of the compilation cache that KILL_ENTRY counts,
+# of which KILL_PART is written: jax writes to the place itself.
+CUTS_AN_ENTRY = """
+import os, signal, sys
+from jax._src.lru_cache import LRUCache
+from jaxrl import cli
+put, left = LRUCache.put, [int(os.environ["KILL_ENTRY"])]
+def dying(self, key, value):
+    left[0] -= 1
+    if not left[0]:
+        put(self, key, value[: int(len(value) * float(os.environ["KILL_PART"]))])
+        os.kill(os.getpid(), signal.SIGKILL)
+    put(self, key, value)
+LRUCache.put = dying
+sys.exit(cli.main(sys.argv[1:]))
+"""
 
 # ---- the programs ----------------------------------------------------------------------------------------------------
 
@@ -48,7 +77,7 @@ def ppo(**more: Any) -> dict[str, Any]:
 
 
 def program(updates: int, game: str | dict[str, Any], **sections: Any) -> dict[str, Any]:
-    """A configuration of `updates` updates with a league; sections replace those here, but for `train`."""
+    """Returns a configuration of `updates` updates with a league; sections replace those here, but for `train`."""
     tree: dict[str, Any] = {"ppo": ppo(), "league": LEAGUE, "network": {"hidden": [8]}}
     tree |= {"env": {"id": game} if isinstance(game, str) else game}
     tree |= {"evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"]}} | sections
@@ -101,6 +130,116 @@ PROGRAMS = {
     "short": program(20, "tests.support.games:TicTacToe"),
 }
 
+# ---- runs in processes of their own ----------------------------------------------------------------------------------
+
+
+class Life:
+    """A training in a process of its own, from its start or newest checkpoint on, and what it has logged so far."""
+
+    def __init__(self, home: Path, place: Path, *, program: tuple[str, ...] = ("-m", "jaxrl"), **more: str):
+        """Begins or resumes the run of the folder `place`, configured by CONFIG in `home`."""
+        self.run = runs.RunDirectory(place / "runs" / NAME)
+        self.log, self.said = self.run.path / "log.txt", place / "said"
+        self.read = self.log.stat().st_size if self.log.exists() else 0
+        place.mkdir(exist_ok=True)
+        arguments = ["train", "--config", str(home / CONFIG), "--name", NAME, f"run.directory={place / 'runs'}"]
+        if self.run.checkpoints().saved():
+            arguments = ["resume", str(self.run.path)]
+        flags = (flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag)
+        more = {"XLA_FLAGS": " ".join(flags)} | more  # as many devices as the run asks for
+        words = {"JAXRL_ALLOW": f"tests,{home / 'cache'}", "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"} | more
+        command = [sys.executable, *program, *arguments]
+        with self.said.open("wb") as said, (place / "errors").open("ab") as errors:
+            self.process = subprocess.Popen(command, env=os.environ | words, stdout=said, stderr=errors)
+
+    def updates(self) -> list[int]:
+        """The updates that this life has logged, each of them beyond the checkpoint from which it was resumed."""
+        return [int(number) for number in UPDATED.findall(self.logged())]
+
+    def logged(self) -> bytes:
+        """Returns what this life has logged."""
+        if not self.log.exists():
+            return b""
+        with self.log.open("rb") as file:
+            file.seek(self.read)
+            return file.read()
+
+    def wait(self, at_least: int = 0, line: bytes = b"") -> int:
+        """Waits until it has come to an update, `at_least` to that one, and logged `line`; returns the newest update,
+        or -1 if it has ended before."""
+        last = time.monotonic() + LONGEST
+        while self.process.poll() is None:
+            assert time.monotonic() < last, "it hangs"
+            if (found := self.updates()) and found[-1] >= at_least and line in self.logged():
+                return found[-1]
+            time.sleep(0.005)
+        return -1
+
+    def ended(self) -> int:
+        """Returns the exit code, once it has ended."""
+        try:
+            return self.process.wait(LONGEST)
+        finally:
+            self.process.kill()
+
+    def kill(self) -> bool:
+        """Returns whether it was still running."""
+        self.process.kill()
+        return self.process.wait() == -signal.SIGKILL
+
+
+def configure(home: Path, tree: dict[str, Any]) -> None:
+    """Writes the configuration of runs that log every call and keep their compiled programs."""
+    run = {"devices": 1, "cache_dir": str(home / "cache"), "log_level": "debug"} | tree.get("run", {})
+    (home / CONFIG).write_text(yaml.safe_dump(tree | {"run": run}))
+
+
+def finish(home: Path, place: Path) -> None:
+    """Runs what is left of the run of a folder."""
+    code = Life(home, place).ended()
+    assert code == 0, (place / "errors").read_text()[-4000:]
+
+
+def assert_as_if_nothing_had_happened(place: Path, whole: Path) -> None:
+    """Asserts that two runs have the same leaves, rows, tables and files."""
+    run, other = (runs.RunDirectory(each / "runs" / NAME) for each in (place, whole))
+    for store, wanted in ((run.checkpoints(), other.checkpoints()), (run.best(), other.best())):
+        assert store.steps() == wanted.steps()
+        for first, second in ((store.read(step), wanted.read(step)) for step in wanted.steps()):
+            assert_same(first, second)
+            assert timeless(first.meta["host"]) == timeless(second.meta["host"]), first.step
+    assert rows(whole, NAME) == rows(place, NAME)
+    for file in ("best.json", "evaluation.json", "milestones.json"):
+        assert read(run.path / file) == read(other.path / file), file
+    assert listing(run.path) == listing(other.path)
+    assert tables(place / "said") == tables(whole / "said")
+    errors = (place / "errors").read_text()
+    assert "Traceback" not in errors and "compilation cache" not in errors
+
+
+def timeless(content: Any) -> Any:
+    """Returns JSON without dates and seconds."""
+    if isinstance(content, dict):
+        return {name: timeless(part) for name, part in content.items() if not OF_TIME.match(name)}
+    return [timeless(part) for part in content] if isinstance(content, list) else content
+
+
+def read(path: Path) -> Any:
+    return timeless(json.loads(path.read_text())) if path.exists() else None
+
+
+def listing(run: Path) -> list[str]:
+    """The files of a run, except those that every life or each of several processes writes for itself, and those that
+    the libraries name by themselves."""
+    names = (path.relative_to(run).as_posix() for path in run.rglob("*") if not OF_A_PROCESS.fullmatch(path.name))
+    return sorted(name for name in names if not name.startswith("tensorboard/") and "/state/" not in name)
+
+
+def tables(said: Path) -> list[str]:
+    """Returns the rows of the tables that a run has printed at its end."""
+    return [line for line in said.read_text().splitlines() if line.count("|") > 1 or line.count("  ") > 2]
+
+
 # ---- the kills -------------------------------------------------------------------------------------------------------
 
 Kills = Iterator[tuple[int, str]]  # the newest row at each kill of a run, and what it was killed in
@@ -108,7 +247,7 @@ Way = Callable[[Path, Path, np.random.Generator, int, int], Kills]
 
 
 def doing(life: Life) -> str:
-    """What a training was killed in."""
+    """Returns what a training was killed in."""
     since, run = life.log.read_bytes().rpartition(b" in the call")[2].rstrip(), life.run.path
     if CHANGE in since:
         return "changing the stage"
@@ -123,13 +262,13 @@ def doing(life: Life) -> str:
 def wait(life: Life, rng: np.random.Generator, part: float, updates: int, changes: tuple[int, ...] = ()) -> bool:
     """Waits for a row beyond the checkpoint and for that part of all updates, or for a moment near the next change of
     the stage; whether it came."""
-    if (first := life.wait(beyond=1)) < 0:
+    if (first := life.wait()) < 0:
         return False
     target, line = int(updates * part), b""
     if ahead := [change for change in changes if change > max(first, target - 40)]:
         before = int(rng.choice([0, 0, 2, 6]))
         target, line = ahead[0] - before, b"" if before else CHANGE
-    life.wait(beyond=1, at_least=target, line=line)
+    life.wait(at_least=target, line=line)
     time.sleep(rng.uniform(0.0, PAUSE) ** 2)
     return True
 
@@ -175,7 +314,7 @@ def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kill
 
 
 def ranks(life: Life) -> dict[int, int]:
-    """Rank -> process of what `jaxrl launch` has started."""
+    """Returns rank -> process of what `jaxrl launch` has started."""
     found, launcher = {}, life.process.pid
     with contextlib.suppress(OSError):  # it has ended
         for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
@@ -242,7 +381,7 @@ def test_nothing_grows(name, tmp_path):
     tree, samples = PROGRAMS[name], []
     configure(tmp_path, tree | {"train": tree["train"] | {"total_steps": 10**9}})
     life = Life(tmp_path, tmp_path / "run")
-    assert life.wait(beyond=1, at_least=2 * TRAIN["evaluate_every"] + 1) > 0  # all that is compiled has been
+    assert life.wait(at_least=2 * TRAIN["evaluate_every"] + 1) > 0  # all that is compiled has been
     place, until = Path(f"/proc/{life.process.pid}"), time.monotonic() + 60 * MINUTES
     while time.monotonic() < until:
         megabytes = int((place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -264,4 +403,4 @@ def test_only_updates_of_this_life_are_waited_for(tmp_path, monkeypatch):
     assert life.updates() == []
     with log.open("a") as file:
         file.write("... update 6: 0.100 s in the call\n... update 8: saved\n... update 8: 0.200 s in the call\n")
-    assert life.updates() == [6, 8] and life.wait(beyond=1, at_least=7) == 8
+    assert life.updates() == [6, 8] and life.wait(at_least=7) == 8

@@ -8,9 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, PartitionSpec
 
-from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay
 from jaxrl.algorithms.dqn.loss import importance_weights
 from jaxrl.algorithms.ppo.algorithm import coefs_of
@@ -22,6 +20,7 @@ from tests.networks.test_memory import chunked, recurrent_config, unrolled
 from tests.support.dqn_training import dqn_config, train
 from tests.support.games import TicTacToe
 from tests.support.memory_games import SEATS, Recall
+from tests.support.training import in_mesh
 
 # ---- networks as in the papers ---------------------------------------------------------------------------------------
 
@@ -52,7 +51,7 @@ def gru(cell: Any, memory: Any, x: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def evaluated(params: Any, cell: str, memory: Any, features: np.ndarray) -> tuple[Any, np.ndarray, float]:
-    """(memory, log-probabilities f64[A], value) of one decision."""
+    """Returns (memory, log-probabilities f64[A], value) of one decision."""
     x = np.maximum(dense(params["torso"]["dense_0"], features), 0.0)
     memory, x = {"lstm": lstm, "gru": gru}[cell](params[f"{cell}_0"], memory, x)
     logits, value = dense(params["heads"]["policy"], x), dense(params["heads"]["value"], x)[0]
@@ -64,7 +63,7 @@ def doubled(tree: Any) -> Any:
 
 
 def pick(memory: Any, *at: int) -> Any:
-    """The state of one seat, of the only layer."""
+    """Returns the state of one seat, of the only layer."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[at], np.float64), memory)[0]
 
 
@@ -129,7 +128,7 @@ def test_gradients_of_recurrent_chunks(cell):
 
 
 def played(config: Any, env: Any) -> tuple[Any, Any, Any]:
-    """An algorithm, its first learner, and a rollout of it."""
+    """Returns an algorithm, its first learner, and a rollout of it."""
     program = make_program(config, env)
     state, algorithm = program.init(0), program.algorithm
 
@@ -138,9 +137,7 @@ def played(config: Any, env: Any) -> tuple[Any, Any, Any]:
         ids = jnp.arange(config.train.num_envs, dtype=jnp.uint32)
         return collect(program.setup, policy, None, state.lanes, jax.random.key(7), ids, config.train.num_steps)[1]
 
-    mesh, whole = Mesh(np.array(jax.local_devices()[:1]), (AXIS,)), PartitionSpec()
-    find = jax.jit(jax.shard_map(rollout_of, mesh=mesh, in_specs=(whole,), out_specs=whole, check_vma=False))
-    return algorithm, state.learner, jax.device_get(find(state))
+    return algorithm, state.learner, jax.device_get(in_mesh(rollout_of)(state))
 
 
 def decisions_of(params: Any, cell: str, rollout: Any, lane: int) -> list[list[dict[str, Any]]]:

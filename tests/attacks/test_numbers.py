@@ -79,7 +79,7 @@ class Odd(Env):
         )
 
     def observe(self, state: OddState, seat: jax.Array) -> jax.Array:
-        """[4] of any kind: small numbers, or the limits of the kind by turns."""
+        """Returns [4] of any kind: small numbers, or the limits of the kind by turns."""
         if self.seen == "few":
             return (jnp.arange(4) == state.number % 4).astype(self.kind)
         limits = jnp.iinfo(self.kind) if jnp.issubdtype(self.kind, jnp.integer) else jnp.finfo(self.kind)
@@ -137,7 +137,7 @@ def trained(home: Path, *overrides: str) -> int:
 
 
 def one_sentence(said: str, *words: str) -> None:
-    """What was said is one sentence with these words, beside the progress."""
+    """Asserts that one sentence with these words was said, beside the progress."""
     lines = [line for line in said.splitlines() if line.startswith("jaxrl: ")]
     assert len(lines) == 1 and "Traceback" not in said, said
     assert all(word in lines[0] for word in words), lines[0]
@@ -250,7 +250,7 @@ def test_optimizer_steps_beyond_what_a_word_counts(more, bits, tmp_path, capfd):
 def jaxrl(
     *words: str | Path, program: tuple[str, ...] = ("-m", "jaxrl"), limit: str = "", **more: Any
 ) -> subprocess.CompletedProcess:
-    """The command line in a process of its own, with a minute to end."""
+    """Returns the command line in a process of its own, with a minute to end."""
     environment = {"PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu", "JAXRL_ALLOW": "tests"} | more.pop("env", {})
     return subprocess.run(
         limited([sys.executable, *program, *map(str, words)], *filter(None, [limit])),
@@ -299,7 +299,7 @@ def test_a_clock_that_goes_backwards(tmp_path):
         program = ("-c", BACK.format(back=3e7)) if name == "back" else ("-m", "jaxrl")
         done = jaxrl("resume", home / "runs" / "odd", "--steps", 1024, *words[1:], program=program)
         assert done.returncode == 0, done.stderr
-        status = jaxrl("status", home / "runs" / "odd", program=program)
+        status = jaxrl("runs", home / "runs" / "odd", program=program)
         assert status.returncode == 0 and "finished" in status.stdout, status
     assert_same(newest(tmp_path / "right", "odd"), newest(tmp_path / "back", "odd"))
     assert rows(tmp_path / "right", "odd") == rows(tmp_path / "back", "odd")
@@ -321,7 +321,7 @@ def test_folders_that_cannot_be_written(tmp_path):
             "exploit": (2, ["exploit", run, "--updates", 2]),
             "export": (0, ["export", run]),  # into the folder it is called in
             "export elsewhere": (0, ["export", run, own / "policy.jaxrl"]),
-            "status": (0, ["status", run]),
+            "a run": (0, ["runs", run]),
             "runs": (0, ["runs", disk / "runs"]),
             "from there": (0, ["train", "--config", config, "--name", "a", here, f"train.from_run={run}", STEPS]),
             "with a cache": (0, ["train", "--config", config, "--name", "b", here, f"run.cache_dir={disk / 'runs'}"]),
@@ -339,19 +339,12 @@ STEPS = "train.total_steps=1024"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("files", [16, 32, 64])
-def test_few_files(files, tmp_path):
+@pytest.mark.parametrize("limit", ["-n 16", "-n 32", "-n 64", *(f"-v {size << 19}" for size in (1, 2, 4, 6, 8, 16))])
+def test_few_files_and_little_memory(limit, tmp_path):
     for name, more in (("compiled", []), ("host", ["env.id=tests.support.host_games:HostTicTacToe"])):
         (home := tmp_path / name).mkdir()
-        done = jaxrl(*train_words(home, *more), limit=f"-n {files}")
-        print(f"{files} files, {name}: {done.returncode}: {right_or_one_sentence(done)}", file=sys.stderr)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("gigabytes", [0.5, 1.0, 2.0, 3.0, 4.0, 8.0])
-def test_little_memory(gigabytes, tmp_path):
-    done = jaxrl(*train_words(tmp_path), limit=f"-v {int(gigabytes * 2**20)}")
-    print(f"{gigabytes} GiB: {done.returncode}: {right_or_one_sentence(done)}", file=sys.stderr)
+        done = jaxrl(*train_words(home, *more), limit=limit)
+        print(f"{limit}, {name}: {done.returncode}: {right_or_one_sentence(done)}", file=sys.stderr)
 
 
 @pytest.mark.slow
@@ -384,7 +377,7 @@ def test_two_processes_on_one_run(tmp_path):
             done = jaxrl(*command)
             assert done.returncode == 2
             one_sentence(done.stderr)
-        for command in (["status", run], ["evaluate", run], ["export", run, tmp_path / "policy.jaxrl"]):
+        for command in (["runs", run], ["evaluate", run], ["export", run, tmp_path / "policy.jaxrl"]):
             done = jaxrl(*command)
             assert done.returncode == 0, done.stderr
         [first] = [each for each in both if each is not second]

@@ -1,13 +1,12 @@
 """Attacks on the server over its connections: crowds, halves of requests, guests, other sites, a full disk, signals."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import json
 import logging
-import os
 import random
 import resource
 import signal
@@ -18,10 +17,6 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
-
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jaxrl.serve import connection as connections
@@ -32,13 +27,6 @@ from tests.support.serving import HIGH_CARD, Client, Person, serve_process, serv
 from tests.support.waiting import wait_until
 
 OWNER = {"Cookie": f"{COOKIE}=secret"}
-HALVES = [
-    b"",
-    b"G",
-    b"GET / HTTP/1.1\r\n",
-    b"GET / HTTP/1.1\r\nHost: x\r\nX: ",
-    b"POST / HTTP/1.1\r\nContent-Length: 9\r\n",
-]
 
 
 def crowd(port: int, count: int, first: bytes) -> list[sockets.socket]:
@@ -48,6 +36,14 @@ def crowd(port: int, count: int, first: bytes) -> list[sockets.socket]:
         with contextlib.suppress(OSError):
             found.append(sockets.create_connection(("127.0.0.1", port), timeout=10))
             found[-1].sendall(first)
+    return found
+
+
+def deaf_socket(port: int) -> sockets.socket:
+    """Returns a connection that takes 4 kB of answers until they are read."""
+    found = sockets.socket()
+    found.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+    found.connect(("127.0.0.1", port))
     return found
 
 
@@ -63,27 +59,24 @@ def closed(connection: sockets.socket) -> bool:
         return True
 
 
-def answers(port: int, seconds: float) -> float:
-    """How long the owner waits for an answer."""
+def answers(port: int) -> None:
+    """The owner gets an answer within five seconds."""
     began = time.monotonic()
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/api/tables", headers=OWNER)
-    assert urllib.request.urlopen(asked, timeout=30).status == 200
-    waited = time.monotonic() - began
-    assert waited < seconds
-    return waited
+    assert urllib.request.urlopen(asked, timeout=30).status == 200 and time.monotonic() - began < 5.0
 
 
 # ---- connections ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", HALVES[:3])
+@pytest.mark.parametrize("first", [b"", b"G", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
 def test_the_owner_is_answered_whatever_waits_for_the_end_of_its_request(tmp_path, monkeypatch, first):
     monkeypatch.setattr(gates, "HEADER", 1.0)
     monkeypatch.setattr(gates, "SPARE", 10)
     with serving(tmp_path, token="secret", names=frozenset(), connections=20) as client:
         with contextlib.ExitStack() as held:
             waiting = [held.enter_context(each) for each in crowd(client.port, 100, first)]
-            answers(client.port, 5.0)
+            answers(client.port)
             assert sum(map(closed, waiting)) >= 100 - 30, "the oldest make room"
             time.sleep(2.5)
             assert all(map(closed, waiting)), "a header has a second"
@@ -93,27 +86,7 @@ def test_the_owner_is_answered_whatever_waits_for_the_end_of_its_request(tmp_pat
             half.sendall(b"GET")  # of the next request, which never comes
             time.sleep(2.5)
             assert closed(half)
-        answers(client.port, 5.0)
-
-
-@pytest.mark.slow
-def test_with_256_descriptors_no_crowd_takes_the_last(tmp_path):
-    """400 connections again and again, without a token, of every half of a request."""
-    tries, longest = 0, 0.0
-    with serve_process(tmp_path, "--host", "0.0.0.0", "--token", "secret", files=256) as (process, address):
-        port = int(address.split(":")[2].partition("/")[0])
-        for _ in range(3):
-            for first in HALVES:
-                held = crowd(port, 400, first)
-                tries += len(held)
-                longest = max(longest, *(answers(port, 5.0) for _ in range(3)))
-                assert len(os.listdir(f"/proc/{process.pid}/fd")) < 220
-                for each in held:
-                    each.close()
-        time.sleep(gates.HEADER + 3)
-        assert len(os.listdir(f"/proc/{process.pid}/fd")) < 40
-    assert "Traceback" not in (tmp_path / "server.log").read_text()
-    print(f"{tries} connections, the owner waited {1e3 * longest:.0f} ms at most")
+        answers(client.port)
 
 
 @contextlib.contextmanager
@@ -191,8 +164,6 @@ class Wire:
 
 
 def test_an_address_has_a_quarter_of_the_connections_and_a_fifth_of_the_places():
-    import asyncio
-
     async def enter():
         gate = Gate(300)
         assert gate.most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 and gate.guests < gate.places
@@ -208,7 +179,7 @@ def test_an_address_has_a_quarter_of_the_connections_and_a_fifth_of_the_places()
         more = [Wire(f"198.51.100.{number % 250}") for number in range(2000)]
         for each in more:
             gate.enter(each)
-        assert not any(each.aborted for each in others) and len(gate._lines) <= gate.most
+        assert not any(each.aborted for each in others) and len(gate._connections) <= gate.most
         took = [gate.take(lines[0], True, "a") for _ in range(gate.places)]
         assert sum(each is not None for each in took) == gate.each, "of a table, or an address"
         for line in lines[1:]:
@@ -240,7 +211,7 @@ def test_a_guest_who_says_no_hello_frees_its_place_and_leaves_the_owner_some(tmp
                     except InvalidStatus:
                         refused += 1
             assert len(silent) <= 25 and refused == 120 - len(silent)
-            answers(client.port, 5.0)
+            answers(client.port)
             table = tables[0]
             with client.socket(table["id"], additional_headers=OWNER) as socket:
                 socket.send(json.dumps({"key": table["keys"][0]}))
@@ -267,16 +238,14 @@ def test_slow_bodies_and_slow_readers_are_left(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "PATIENCE", 0.5)
     monkeypatch.setattr(server, "SLOWEST", 1 << 20)
     monkeypatch.setattr(guard, "STALLED", 0.5)
-    monkeypatch.setattr(gates, "CLOSING", 1.0)
+    monkeypatch.setattr(gates, "HEADER", 1.0)
     with serving(tmp_path) as client, contextlib.ExitStack() as held:
         slow = held.enter_context(sockets.create_connection(("127.0.0.1", client.port)))
         head = f"Host: {client.host}\r\nOrigin: http://{client.host}\r\nContent-Length: 60000\r\n\r\n"
         slow.sendall(f"POST /api/tables HTTP/1.1\r\n{head}{{".encode())
         slow.settimeout(10)
         assert b"too slowly" in slow.recv(4096) + slow.recv(4096)
-        deaf = held.enter_context(sockets.socket())
-        deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
-        deaf.connect(("127.0.0.1", client.port))
+        deaf = held.enter_context(deaf_socket(client.port))
         asked = f"GET /static/space.js HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode()
         deaf.sendall(asked * 20)
         time.sleep(4)
@@ -289,13 +258,29 @@ def test_slow_bodies_and_slow_readers_are_left(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
+def test_refusals_that_are_not_read_hold_no_connection(tmp_path, monkeypatch):
+    """A stranger without a token asks forty thousand times and reads nothing."""
+    from jaxrl.serve import guard
+
+    monkeypatch.setattr(guard, "STALLED", 0.5)
+    monkeypatch.setattr(gates, "HEADER", 1.0)
+    with serving(tmp_path, token="secret") as client, contextlib.ExitStack() as held:
+        deaf = held.enter_context(deaf_socket(client.port))
+        deaf.settimeout(10)
+        asked = f"GET / HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode()
+        with pytest.raises(ConnectionError):
+            deaf.sendall(asked * 40_000)
+            for _ in range(40):
+                time.sleep(0.2)
+                deaf.sendall(asked)
+
+
+@pytest.mark.thorough
 def test_pings_without_a_reader_fill_no_memory(tmp_path):
     """100 MB of pings: uvicorn answers each, however much of the answers waits to be sent."""
     with serving(tmp_path) as client, contextlib.ExitStack() as held:
         table = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
-        raw = held.enter_context(sockets.socket())
-        raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
-        raw.connect(("127.0.0.1", client.port))
+        raw = held.enter_context(deaf_socket(client.port))
         head = f"Host: {client.host}\r\nOrigin: http://{client.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
         raw.sendall(f"GET /api/tables/{table['id']}/socket HTTP/1.1\r\n{head}".encode())
@@ -314,10 +299,10 @@ def test_pings_without_a_reader_fill_no_memory(tmp_path):
 
 POSTS = """/api/tables /api/players /api/drive /runs/verdict /runs/jobs /runs/of/mine/stop /runs/of/mine/evaluate
  /replays/bring?name=a.replay /api/tables/{}/keep""".split()
-GETS = """/ /runs /runs/list /runs/jobs?about=mine /runs/of/mine /runs/of/mine/curves /runs/of/mine/events /runs/events
+GETS = """/ /runs /runs/jobs?about=mine /runs/of/mine /runs/of/mine/curves /runs/of/mine/events /runs/events
  /runs/view/mine /runs/compare /replays /replays/list /replays/open?file=0/a.replay /replays/open/x/head
  /replays/open/x/judged /replays/view /api/tables /api/games /api/drive /drive /table/other /api/tables/other/replay
- /.key /table/{}/../../runs/list""".split()
+ /.key /table/{}/../../runs/jobs""".split()
 
 
 def test_guests_and_other_sites_start_nothing_and_see_one_table(tmp_path):
@@ -334,10 +319,8 @@ def test_guests_and_other_sites_start_nothing_and_see_one_table(tmp_path):
             for headers in (guest, {}, *(OWNER | each for each in others)):
                 status, _ = client.request(asked, {"opponents": "random", "checkpoint": "newest"}, **headers)
                 tries += 1
-                assert status == (401 if "Origin" not in headers else 403) or headers == OWNER | others[3], (
-                    path,
-                    status,
-                )
+                expected = 403 if "Origin" in headers else 401
+                assert status == expected or headers == OWNER | others[3], (path, status)
         for path in GETS:
             for headers in (guest, {}):
                 status, _ = client.request(path.format(table["id"]), **headers)
@@ -368,9 +351,8 @@ def test_a_table_survives_sigterm_and_a_full_disk(tmp_path):
         kept = tmp_path / ".tables" / f"{table['id']}.table"
         with client.sit(table["id"], table["keys"][0]) as anna:
             first = anna.turn()
-            assert wait_until(
-                lambda: len(json.loads(kept.read_bytes())["record"]["actions"]) == first["time"]
-            )  # shown, then saved
+            played = lambda: len(json.loads(kept.read_bytes())["record"]["actions"])  # noqa: E731
+            assert wait_until(lambda: played() == first["time"])  # shown, then saved
             before = kept.read_bytes()
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
             anna.play(first)
@@ -390,7 +372,7 @@ def test_a_table_survives_sigterm_and_a_full_disk(tmp_path):
             assert said.value.rcvd.code == 1012
         process.wait(20)
         assert time.monotonic() - began < 8
-    assert len(json.loads(kept.read_bytes())["record"]["actions"]) == second["time"]
+    assert played() == second["time"]
     with serve_process(tmp_path, "--game", HIGH_CARD, "--allow", "tests") as (_, address):
         with client_of(address).sit(table["id"], table["keys"][0]) as anna:
             again = anna.turn()

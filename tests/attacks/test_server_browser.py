@@ -10,8 +10,8 @@ from urllib.parse import quote
 import jax
 import pytest
 
-from tests.serve.test_runs import TABLE, make_run
-from tests.support.browser import CHROMIUM, sync_api
+from tests.serve.test_runs import RESULT, TABLE, make_run
+from tests.support.browser import launched
 from tests.support.games import HighCard
 from tests.support.serving import serving
 
@@ -58,11 +58,7 @@ def place(tmp_path_factory):
     make_run(folder / "runs" / "second")
     rows = [{"update": each, "steps": each, HTML: 1.0, f"league/share/{HTML}": 1.0} for each in range(1, 4)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    row = TABLE["rows"][0] | {
-        "candidate": HTML,
-        "opponent": HTML,
-        "figures": {HTML: {"mean": 1.0, "half_width_95": 0.1}},
-    }
+    row = RESULT | {"candidate": HTML, "opponent": HTML, "figures": {HTML: {"mean": 1.0, "half_width_95": 0.1}}}
     (run / "evaluation.json").write_text(json.dumps([TABLE | {"policy": HTML, "rows": [row]}]))
     (run / "log.txt").write_text(f"2026-01-01T00:00:00.000 warning jaxrl MainThread: {HTML}\n")
     (run / "config.yaml").write_text((run / "config.yaml").read_text() + f"# {HTML}\n")
@@ -84,8 +80,7 @@ def new_page(client):
     elsewhere = sockets.create_server(("127.0.0.9", 0))
     elsewhere.setblocking(False)
     Hostile.port = elsewhere.getsockname()[1]
-    with elsewhere, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with elsewhere, launched() as browser:
         context = browser.new_context()
         context.add_init_script(f"localStorage.setItem('name', {json.dumps('<img src=x onerror=owned')})")
 
@@ -98,7 +93,6 @@ def new_page(client):
             return page
 
         yield make
-        browser.close()
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
     assert wrong == []
@@ -159,7 +153,7 @@ def test_a_hostile_game_is_played_and_kept(client, new_page, place):
     wait(replays, ".replay")
     nothing_ran(replays)
     (file,) = (place / "replays").glob("*.replay")
-    assert page.url.endswith(quote(f"1/{file.name}", safe=""))
+    assert page.url.endswith(f"{quote(f'1/{file.name}', safe='')}&seat=0")
     view = new_page(f"/replays/view?file=1/{file.name}")
     wait(view, IMAGE)
     view.wait_for_selector("#stage [data-frame], #stage img, #stage pre")
@@ -170,24 +164,14 @@ def test_a_hostile_game_is_played_and_kept(client, new_page, place):
 
 def test_a_hostile_run_is_looked_at(client, new_page, place):
     name = quote(next(path.name for path in (place / "runs").iterdir() if path.name.startswith("<")))
-    for path in (
-        "/runs",
-        f"/runs/view/{name}",
-        f"/runs/compare?runs={name},second",
-        f"/replays/view?file={name}&game=0",
-    ):
-        page = new_page(path)
+    for path in ("runs", f"runs/view/{name}", f"runs/compare?runs={name},second", f"replays/view?file={name}&game=0"):
+        page = new_page(f"/{path}")
         wait(page, "onerror")
         for each in page.query_selector_all("summary, [role=tab]"):
             each.click()
         page.wait_for_timeout(1000)
         assert nothing_ran(page) > 10
-    for path in (
-        f"/runs/view/x{name}",
-        f"/table/{name}",
-        f"/replays/view?file=0/{name}",
-        f"/?game={name}&player={name}",
-    ):
-        page = new_page(path)
+    for path in (f"runs/view/x{name}", f"table/{name}", f"replays/view?file=0/{name}", f"?game={name}&player={name}"):
+        page = new_page(f"/{path}")
         page.wait_for_timeout(1000)
         nothing_ran(page)

@@ -1,6 +1,5 @@
 """Attacks on the server by what lies in its folders: table files, pipes, links and names."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import contextlib
@@ -13,9 +12,6 @@ import urllib.request
 from urllib.parse import quote
 
 import pytest
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
 
 from tests.attacks.kinds import table
 from tests.support.serving import HIGH_CARD, serve_process, serving

@@ -11,7 +11,7 @@ from jaxrl import cli
 from jaxrl.config import command_line
 from jaxrl.runs.logs.run_log import LOG, to_run
 from jaxrl.text_tables import table
-from tests.serve.test_runs import TABLE, make_run
+from tests.serve.test_runs import RESULT, TABLE, make_run
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jx\ny\r\x9b31m\u202e"
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -31,7 +31,7 @@ def test_no_command_prints_what_a_terminal_would_carry_out(tmp_path, monkeypatch
     (run.parent / "second").mkdir()
     (run.parent / "second" / "config.yaml").write_text(tree)
     (tmp_path / "evil.yaml").write_text(tree)
-    rows = [TABLE["rows"][0] | {"opponent": EVIL}]
+    rows = [RESULT | {"opponent": EVIL}]
     (run / "evaluation.json").write_text(json.dumps([TABLE | {"policy": EVIL, "rows": rows}]))
     (run / "metrics.jsonl").write_text(json.dumps({"update": 1, "steps": 1, EVIL: 1.0}) + "\n")
     (run / "log.txt").write_text(f"2026-01-01T00:00:00.000 warning jaxrl MainThread: {EVIL}\n")

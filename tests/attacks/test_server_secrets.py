@@ -1,6 +1,5 @@
 """Pairs of tables that look the same to a seat, in all parts of a game: whatever is asked, answers are the same."""
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import dataclasses
@@ -12,9 +11,6 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-
-for package in ("starlette", "uvicorn", "websockets"):
-    pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.tables import timed_search
@@ -28,8 +24,8 @@ from tests.support.waiting import wait_until
 
 OWNER = {"Cookie": f"{COOKIE}=secret"}
 PATHS = """/table/{} /api/tables/{}/replay /api/tables/{}/keep /api/tables
- /runs/list /replays/list /runs/of/.tables
- /replays/open?file=0/.tables/{}.table /replays/open?file=0/{}.table /static/../{}.table /{}.table /.tables/{}.table
+ /replays/list /runs/of/.tables /replays/open?file=0/.tables/{}.table
+ /replays/open?file=0/{}.table /static/../{}.table /{}.table /.tables/{}.table
  /.tables/.key /static/../.key /replays/open?file=0/.key POST/api/tables/{}/keep
  POST/replays/bring?name={}.table""".split()
 VIEWED = ("pause", "go", "one", "pace")  # which are answered by a view

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from tests.support.browser import CHROMIUM, sync_api
+from tests.support.browser import PHONE
+from tests.support.driven import driving
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 PAD = "{axes: [0, 0], buttons: Array.from({length: 10}, (_, i) => ({value: i === 7 ? 0.5 : 0}))}"  # half throttle
 PATIENCE = 900_000  # milliseconds: the physics is compiled first
 
@@ -33,13 +33,11 @@ def later(route):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tests.support.driven.driving:Sledges", "car_soccer"])
-def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
+def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(new_page, tmp_path, game):
     errors = []
-    with serving(tmp_path, games=(game,)) as client, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+    with serving(tmp_path, games=(game,)) as client:
+        page = new_page()
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.add_init_script("navigator.getGamepads = () => [window.pad || null]")
         page.goto(f"http://{client.host}/drive")
@@ -77,7 +75,7 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.focus("#pause")
         page.keyboard.press("Space")  # is the button's, not the car's
         assert wait_until(lambda: page.inner_text("#said") == "Pause")
-        other = browser.new_page()
+        other = new_page()
         other.goto(page.url)
         page.wait_for_selector("#begin:enabled")
         assert page.inner_text("#said") == "another driver has taken over" and page.is_hidden("#match-view")
@@ -91,5 +89,37 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.keyboard.down("w")
         assert wait_until(lambda: stage(page, "own") != at_kickoff)
         assert page.locator("canvas").count() == 1  # the view of the match before is used again
-        browser.close()
     assert errors == []
+
+
+@pytest.mark.slow
+def test_a_person_drives_by_touch_and_sees_a_goal_again(new_page, tmp_path, monkeypatch):
+    """The stick, the buttons and both cameras of a phone; after a restart of play the page shows what led to it."""
+    frame = driving.DrivenSledges.frame
+
+    def scored(self, state, controls):
+        after, row = frame(self, state, controls)
+        return after, row.at[1].set(after.places[0] > 2)
+
+    monkeypatch.setattr(driving.DrivenSledges, "frame", scored)
+    with serving(tmp_path, games=("tests.support.driven.driving:Sledges",)) as client:
+        page = new_page(PHONE, touch=True)
+        page.goto(f"http://{client.host}/drive")
+        page.wait_for_selector("#begin:enabled")
+        page.tap("#begin")
+        page.wait_for_selector("#stage[data-own]")
+        box, at_kickoff = page.locator("#stick").bounding_box(), stage(page, "own")
+        assert (
+            box["width"] >= 100 and box["x"] >= 0 and page.locator("[data-press='horn']").bounding_box()["width"] >= 44
+        )
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 4)
+        page.mouse.down()
+        assert wait_until(lambda: stage(page, "own") != at_kickoff)
+        assert wait_until(lambda: page.inner_text("#countdown") == "replay")
+        assert page.get_attribute(".cameras [aria-pressed=true]", "data-view") != "free"
+        page.mouse.up()
+        assert page.evaluate("document.getElementById('stick').style.getPropertyValue('--push')") == "0px 0px"
+        assert wait_until(lambda: page.inner_text("#countdown") in ("3", "2", "1"))
+        page.tap("#ball")
+        assert page.get_attribute("#ball", "aria-pressed") == "false"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

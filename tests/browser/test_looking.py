@@ -13,22 +13,12 @@ import pytest
 
 from jaxrl_envs.contract import registry
 from tests.serve.test_runs import make_run
-from tests.support.browser import CHROMIUM, sync_api
+from tests.support.browser import BIG, PHONE
 from tests.support.paths import ROOT
 from tests.support.serving import GAMES, serving
 
 PATIENCE = 180_000  # milliseconds: what is opened may have to be compiled
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
-BIG, PHONE = (1280, 800), (390, 844)
 TRAIN = "network.hidden=[8] train.num_envs=8 train.num_steps=8 train.total_steps=300000 train.updates_per_call=1"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +37,13 @@ def client(place):
 
 
 @pytest.fixture
-def new_page(browser, client):
-    """Pages; none of them may have seen an error of a script, or be wider than its screen."""
-    errors, contexts, pages = [], [], []
+def new_page(new_page, client):
+    """Pages that log no error and are not wider than their screen."""
+    errors, pages = [], []
 
     def make(path, size=BIG):
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-        contexts.append(context)
-        page = context.new_page()
+        page = new_page(size)
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.goto(f"http://{client.host}{path}")
         pages.append(page)
@@ -64,10 +51,7 @@ def new_page(browser, client):
 
     yield make
     widths = [page.evaluate("[document.documentElement.scrollWidth, innerWidth]") for page in pages]
-    for context in contexts:
-        context.close()
-    assert errors == []
-    assert all(wide <= screen for wide, screen in widths)
+    assert errors == [] and all(wide <= screen for wide, screen in widths)
 
 
 def until(page, expression):
@@ -238,6 +222,8 @@ def test_runs_are_compared_and_read_on_a_phone_by_keyboard(new_page):
     page.click("#compare")
     page.wait_for_selector("figure path.line.seat1", state="attached")
     assert "What differs" in page.inner_text("main")
+    tint = page.evaluate("getComputedStyle(document.querySelector('td.win')).backgroundColor")
+    assert tint != "rgba(0, 0, 0, 0)", "75 % where 25 % is fair"
     page = new_page("/runs/view/first", PHONE)
     page.wait_for_selector("figure path.line", state="attached")
     page.focus("figure svg.chart")

@@ -9,14 +9,11 @@ import threading
 
 import pytest
 
-pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
-
 from jaxrl import cli
-from tests.browser.conftest import CHROMIUM
+from tests.support.browser import BIG, PHONE
 
 PATIENCE = 120_000  # milliseconds, on machines that may be busy
 ASKED = ".action:enabled, .end table"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
 IN_SIGHT = "#queue [data-card], .cards [data-card], #hand-0 [data-card]"
 
 
@@ -64,7 +61,7 @@ def opened(browser, address, width, height, scheme):
     assert said == []
 
 
-SIZES = pytest.mark.parametrize("size", [(1280, 800, "dark"), (390, 844, "light")], ids=["wide", "phone"])
+SIZES = pytest.mark.parametrize("size", [(*BIG, "dark"), (*PHONE, "light")], ids=["wide", "phone"])
 
 
 @pytest.fixture
@@ -139,7 +136,7 @@ def test_a_game_of_skull_king_is_played_to_its_end(browser, skull_king_address, 
 
 
 def test_a_full_trick_lies_for_a_moment_and_a_card_is_taken_back(browser, skull_king_address):
-    with opened(browser, skull_king_address, 1280, 800, "light") as page:
+    with opened(browser, skull_king_address, *BIG, "light") as page:
         page.wait_for_selector(ASKED)
         page.keyboard.press("1")
         page.wait_for_selector("#hand .card:enabled")

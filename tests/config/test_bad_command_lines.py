@@ -76,9 +76,6 @@ evaluate mine --out nowhere/deep/file.json
 tournament mine mine
 tournament mine --anchor absent
 tournament mine text.txt
-rate mine --anchors absent
-rate nothing_such
-rate mine --file text.txt
 exploit mine --updates 0
 exploit mine --checkpoint 99
 exploit mine --from nowhere
@@ -97,23 +94,17 @@ export mine --seed-index 3
 export mine --half --numpy
 export text.txt
 check skull_king players
-check skull_king --games 0
 check skull_king --only nothing
 check nowhere.module:Game
 verify skull_king .
 verify skull_king empty.yaml
 verify beasty_bar
-ablate --config skull_king_cpu --over env.options.reward
-ablate --config car_soccer_duel --over env.options.rewards --only nothing
 sweep --config skull_king_cpu --over ppo.clipp=[0.1, 0.2]
 sweep --config skull_king_cpu --over ppo.clip=[x]
 sweep --config skull_king_cpu --over ppo.clip=[0.1, 0.2] --trials 0
-bench nothing_such
-compare mine
 compare mine text.txt
 compare mine mine --min-gain x
 plan --config skull_king_cpu --steps 0
-plan --config skull_king_cpu --price -1
 zoo get nothing
 zoo take
 zoo get skull_king text.txt

@@ -279,10 +279,7 @@ def test_out_of_range(override, expected):
             ["ppo.minibatches=2", "ppo.batch_size=64"],
             "ppo.batch_size and ppo.minibatches say the same: give one of them.",
         ),
-        (
-            ["ppo.batch_size=1000"],
-            "(32768) must be divisible by ppo.batch_size (1000)",
-        ),
+        (["ppo.batch_size=1000"], "(32768) must be divisible by ppo.batch_size (1000)"),
         (["train.num_envs=8", "train.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
         (["train.num_envs=512", "run.devices=3"], "divisible by run.devices (3)"),
         (["train.keep_every=500", "train.updates_per_call=8"], "divisible by train.updates_per_call (8)"),
@@ -402,7 +399,7 @@ def test_every_key_is_documented_and_described():
 
 
 def test_shipped_configurations_are_valid():
-    assert {"skull_king", "skull_king_cpu", "skull_king_attention"} <= set(presets.shipped())
+    assert {"skull_king", "skull_king_cpu"} <= set(presets.shipped())
     for path in presets.shipped().values():
         configs.load(path)
 
@@ -440,7 +437,6 @@ RESOLVED = {  # digest of what differs from the defaults; a changed base or defa
     "forge_aggro": "80ccd13f1d7b",
     "resume_600_to_1000": "43a3caccb2a2",
     "skull_king": "a639bc594a32",
-    "skull_king_attention": "f9b8f465b595",
     "skull_king_cpu": "c49ecc901fe4",
 }
 

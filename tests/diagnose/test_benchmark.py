@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxrl.diagnose import hardware
+from jaxrl.diagnose import hardware, host_play
 from jaxrl.diagnose.timing import Contestant, Speed
 from jaxrl_envs.host.game import HostGame
 from scripts.benchmark import report, speed
@@ -40,7 +40,7 @@ def test_environment_and_training_steps_are_apart(game, monkeypatch, capsys):
     """Env-only speed quoted as training speed: two tables, each with its unit, below the name of the machine."""
     monkeypatch.setattr(speed, "CPU_BATCHES", (4, 8, 16))
     monkeypatch.setattr(speed, "HOST_BATCH", 4)
-    monkeypatch.setattr(speed, "BLOCK", 100)
+    monkeypatch.setattr(host_play, "BLOCK", 100)
     monkeypatch.setattr(report, "race", lambda contestants, **_: [once(each) for each in contestants])
     assert speed.main([f"env.id=tests.support.{game}", *SMALL, "ppo.minibatches=2", "--quick"]) == 0
     played, trained = capsys.readouterr().out.split("training steps")

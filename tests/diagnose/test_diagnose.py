@@ -69,13 +69,6 @@ def test_comparison_shows_what_got_better_and_what_differs(report):
     assert not any("device memory" in line for line in lines if report["memory"]["peak_device_mib"] is None)
 
 
-def test_saved_reports_are_read_back(report, tmp_path, capsys):
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report))
-    assert command_diagnose.main(arguments("--compare", str(path), str(path))) == 0
-    assert "1.00" in capsys.readouterr().out
-
-
 def test_a_comparison_fails_beyond_a_threshold(report, tmp_path, capsys):
     slower = copy.deepcopy(report)
     slower["training"]["steps_per_cpu_second"] *= 0.9
@@ -139,10 +132,10 @@ def test_report_of_a_game_on_the_host(host_report):
     json.dumps(host_report)
     host = host_report["host"]
     assert {"action", "env_step", "backward"} <= set(host["counters"])
-    assert 0 < host["figures"]["engine_busy"] <= 1 and host["buffer_mib"] > 0 and host["threads"]["actor"] >= 1
+    assert 0 <= host["figures"]["engine_busy"] <= 1 and host["threads"]["actor"] >= 1  # 0: games were ahead of a call
     assert set(host_report["inference_ms"]) == {"1", "2"}  # half of the games: two blocks
     text = machine_report.describe(host_report)
-    for part in ("env step, ms per 1,000 steps", "engine busy", "buffers MiB", "threads: ", "lag 1", "not told"):
+    for part in ("env step, ms per 1,000 steps", "engine busy", "threads: ", "lag 1", "not told"):
         assert part in text
     later = copy.deepcopy(host_report)
     later["host"]["counters"]["action"] /= 2

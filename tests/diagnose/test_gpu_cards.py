@@ -13,7 +13,7 @@ import pytest
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.diagnose.gpu import compiler, hlo
+from jaxrl.diagnose.gpu import compiler, hlo, thunks
 from jaxrl.diagnose.gpu.cards import find_card
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import ROOT
@@ -51,6 +51,60 @@ def test_bytes_and_products_of_kernels(program):
     assert row.bytes == 32 * 4 + 4 + 32 * 4  # one row read and put into the array of rows in place
 
 
+THUNKS = """000: kCommandBuffer [source | next=003 (1)]
+    001: kCopy         [source | sink] kCopy
+    002: kCustomKernel [source | sink] loop_broadcast_fusion grid: [1, 1, 1]
+003: kWhile         [prev=000 (1) | sink        ]
+condition:
+    004: kCustomKernel [source | sink] loop_compare_fusion grid: [1, 1, 1]
+  body:
+    000: kCommandBuffer  [source       | next=006 (1)]
+        005: kCustomKernel [source | sink] loop_add_fusion grid: [1, 1, 1]
+        006: kConditional  [source | next=008 (1)]
+          true_branch:
+            007: kCublasLtMatmul [source | sink] kCublasLtMatmul
+    008: kDynamicSliceFusion [prev=000 (1) | sink        ] params=1
+        009: kCopy [source | sink] kCopy
+    010: kConditional  [source | next=008 (1)]
+      true_branch:
+        011: kCublasLtMatmul [source | sink] kCublasLtMatmul
+"""
+FACTS = """thunk_metadata {
+  thunk_info {
+    profile_annotation: "while.7"
+    thunk_id: 3
+  }
+  thunk_kind: "kWhile"
+}
+"""
+
+
+def test_what_cuda_graphs_capture(tmp_path):
+    assert thunks.captured(tmp_path) == {}
+    (tmp_path / "module_0001.jit_f.thunk_sequence.txt").write_text("0: kCopy")
+    (tmp_path / "module_0001.jit_f.thunk_sequence_after_thunk_passes.txt").write_text(THUNKS)
+    (tmp_path / "module_0001.jit_f.thunk_metadata.txt").write_text(FACTS)
+    found = thunks.captured(tmp_path)
+    assert found == {"": thunks.Captured(1, 2, 0, 0), "while.7": thunks.Captured(1, 2, 2, 1)}
+    assert str(found["while.7"]) == "2 launches in 1 CUDA graphs, 2 alone, 1 branches that the host decides"
+
+
+def test_kernels_that_spill(tmp_path, monkeypatch):
+    told = (
+        "ptxas info : 8 bytes stack frame, {} bytes spill stores, 8 bytes spill loads\nptxas info : Used {} registers"
+    )
+    for number, (spilled, registers) in enumerate([(0, 40), (16, 255)]):
+        (tmp_path / f"{number}.ptx").write_text(f".target sm_90a\n.entry kernel_{number}(\n//{spilled} {registers}")
+
+    def ptxas(command, **_):
+        assert command[2] == "-arch=sm_90a"
+        facts = Path(command[-1]).read_text().partition("//")[2].split()
+        return subprocess.CompletedProcess(command, 0, stderr=told.format(*facts))
+
+    monkeypatch.setattr(thunks.subprocess, "run", ptxas)
+    assert thunks.assembled(tmp_path) == [thunks.Assembled("kernel_1", 255, 16), thunks.Assembled("kernel_0", 40, 0)]
+
+
 def test_cards_by_name_or_by_file(tmp_path):
     assert [find_card(name).name.split()[-1] for name in ("h100", "rtx4080s", "rtx4090")] == ["HBM3", "SUPER", "4090"]
     file = tmp_path / "card.txtpb"
@@ -85,9 +139,12 @@ def test_a_budget_names_what_exceeds_it(tmp_path):
 def test_a_report_names_parts_and_the_costliest_lines(program):
     config = configs.load("skull_king", ["train.num_steps=5"])
     found = compiler.Compiled("training", 12.0, {"arguments": 2_000_000, "temporary": 500_000}, program, updates=1)
+    found = found._replace(captured={"step": thunks.Captured(1, 3, 1, 0)}, assembled=[thunks.Assembled("big", 255, 16)])
     assert compiler.parts(found, config) == {"step": Counter(fusion=3, product=1)}
     text = compiler.describe(found, config, find_card("h100"))
-    assert "a step: 4 kernels, 0 copies, 0 waits" in text and "arguments 2.0, temporary 0.5" in text
+    assert "a step: 4 kernels, 0 copies, 0 waits; 3 launches in 1 CUDA graphs, 1 alone" in text
+    assert "of the 1 largest kernels: big 16 (255)" in text
+    assert "arguments 2.0, temporary 0.5" in text
     assert f"an update of {config.batch_size:,} steps: 54 kernels, 9 waits for the host" in text
     rows = [line.split() for line in text.split("source line")[1].splitlines() if line.startswith("tests/")]
     assert rows[0][:2] == ["tests/loops.py:9", "14"]

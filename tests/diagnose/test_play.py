@@ -22,11 +22,11 @@ def test_contestants_take_turns_after_their_warm_up():
 
 def test_speed_meters_do_not_divide_by_zero():
     assert timing.safe_ratio(1.0, 0.0) == 0.0
-    clock, cpu = timing.runner(lambda: None)(1)
+    clock, cpu = timing.timed(lambda: None)
     assert clock > 0 and cpu > 0
 
 
-@pytest.mark.parametrize("view", ["lean", "observed", "features"])
+@pytest.mark.parametrize("view", ["lean", "observed"])
 def test_random_play_goes_on_through_many_games(view):
     program, states, lengths = play.playing(games.TicTacToe(), batch=8, steps=40, view=view)
     assert lengths.shape == (8,) and jnp.all((lengths >= 5) & (lengths <= 9))
@@ -60,7 +60,7 @@ def test_bots_play_and_their_games_are_counted():
 
 
 def test_simultaneous_games_can_be_measured():
-    found = play.contestant(games.RockPaperScissors(), batch=4, view="features", steps=3)
+    found = play.contestant(games.RockPaperScissors(), batch=4, view="observed", steps=3)
     found.block()
     assert found.units == 12
 
@@ -69,28 +69,15 @@ def test_long_buffers_are_cut_short(monkeypatch):
     env = games.TicTacToe()
     assert play.view_bytes(env, "lean") == 0
     assert play.view_bytes(env, "observed") == 18 + 9
-    assert play.view_bytes(env, "features") == 4 * 18 + 9
     monkeypatch.setattr(play, "BUFFER_BYTES", 20_000)
-    found = play.contestant(env, batch=2**6, view="features", steps=128)
-    assert found.info["steps"] == 20_000 // (2**6 * 81)
+    found = play.contestant(env, batch=2**6, view="observed", steps=128)
+    assert found.info["steps"] == 20_000 // (2**6 * 27)
 
 
 def test_program_size_counts_inner_programs():
     inner = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (c + 1, None), x, None, length=3)[0])(1)
     assert jaxprs.count_equations(inner.jaxpr) == 2  # the scan and its addition
     assert jaxprs.program_size(games.TicTacToe()) > 20
-
-
-def test_flops_of_products_and_loops():
-    def function(x, y):
-        return jax.lax.scan(lambda c, _: (c @ y, None), x, None, length=3)[0]
-
-    def bounded(x, y):
-        return jax.lax.while_loop(lambda c: (c[0] < 3) & (c[1][0, 0] > 0), lambda c: (c[0] + 1, c[1] @ y), (0, x))[1]
-
-    for each in (function, bounded):
-        jaxpr = jax.make_jaxpr(each)(jnp.ones((2, 5)), jnp.ones((5, 5)))
-        assert jaxprs.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
 
 
 def test_tables():
@@ -102,5 +89,4 @@ def test_tables():
 def test_hardware_is_named():
     facts = hardware.describe()
     assert facts["cpu"] and facts["cores"] >= 1 and facts["jax"] and facts["device_kind"]
-    assert hardware.package_version("no-such-distribution") is None
     assert isinstance(hardware.gpus(), list)

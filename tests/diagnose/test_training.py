@@ -1,14 +1,13 @@
-"""A training as something to measure: what is switched off, what its threads count, which buffers it has."""
+"""A training as something to measure: what is switched off, what its threads count."""
 
 from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.diagnose.training import Training, buffer_bytes, comparable
+from jaxrl.diagnose.training import Training, comparable
 from jaxrl.games import make_env
 from jaxrl.training.timers import NAMES
 
@@ -40,16 +39,3 @@ def test_training_counts_where_its_time_goes(learning):
     assert all(value > 0 for name, value in facts["counters"].items() if name != "opponent_turn")
     assert 0 < facts["figures"]["engine_busy"] <= 1 and facts["threads"]["actor"] == 2
     json.dumps(facts)
-
-
-def test_buffers_are_counted_once(learning):
-    class Program:
-        def __init__(self):
-            memory = np.zeros(1000, np.uint8)
-            self.rows = [memory[i : i + 10] for i in range(3)]
-            self.again = {"whole": memory, "other": np.zeros(24)}
-
-    assert buffer_bytes(Program()) == 1000 + 24 * 8
-    storage = learning.program.storages
-    least = sum(array.nbytes for each in storage for array in each.buffers.arrays().values())
-    assert least <= 2**20 * learning.facts()["buffer_mib"] < 3 * least + 2**17

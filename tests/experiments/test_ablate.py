@@ -11,7 +11,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.experiments import ablate as ablation
-from jaxrl.experiments import contenders
+from jaxrl.training.launching import start
 
 GAME = {
     "env": {"id": "tests.support.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},
@@ -45,10 +45,10 @@ def ablated(*more: str) -> int:
 @pytest.mark.thorough
 def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "runs" / "levers-ablation"
-    train = contenders.run_training
-    monkeypatch.setattr(contenders, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
+    train = start.run_training
+    monkeypatch.setattr(start, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
     assert ablated(*OVER) == 130
-    monkeypatch.setattr(contenders, "run_training", train)
+    monkeypatch.setattr(start, "run_training", train)
     assert ablated(*OVER) == 0
     said = capsys.readouterr().out
     assert {path.parent.name for path in folder.glob("*/config.yaml")} == {"whole", "without-always", "without-right"}
@@ -63,7 +63,7 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     # a second time nothing is trained, and what is missing goes on; other settings are refused
     asked: list[tuple[str, bool]] = []
     monkeypatch.setattr(
-        contenders, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
+        start, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
     )
     assert ablated(*OVER, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
@@ -80,7 +80,7 @@ def test_trainings_that_a_stop_rule_ends(monkeypatch, tmp_path):
     assert ablated(*words) == 0
     table = tmp_path / "runs" / "levers-ablation" / "ablation.json"
     table.unlink()
-    monkeypatch.setattr(contenders, "run_training", None)
+    monkeypatch.setattr(start, "run_training", None)
     assert ablated(*words) == 0
     assert len(json.loads(table.read_text())["parts"][0]["scores"]) == 2
 

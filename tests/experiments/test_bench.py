@@ -66,16 +66,7 @@ def test_two_configurations(capfd, monkeypatch):
 def test_side_by_side_each_is_the_run_trained_alone(capfd):
     """A grid of four in one program, and a contender of another program; bit by bit on a CPU."""
     grid = ["--vary", "ppo.learning_rate=1e-3,1e-2", "ppo.gamma=0.9,1.0"]
-    words = [
-        "bench",
-        "nim.yaml",
-        "train.updates_per_call=1",
-        "--steps",
-        "1024",
-        "--seeds",
-        "2",
-        *grid,
-    ]
+    words = ["bench", "nim.yaml", "train.updates_per_call=1", "--steps", "1024", "--seeds", "2", *grid]
     assert cli.main(words) == 0
     table = capfd.readouterr().out
     record = json.loads(Path("runs/bench/bench.json").read_text())

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.experiments import contenders
 from jaxrl.experiments import sweep as sweeps
 from jaxrl.runs.directory import RunDirectory
+from jaxrl.training.launching import start
 from tests.support.paths import PYTHONPATH
 
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'jaxrl[sweep]'")
@@ -92,10 +92,10 @@ def test_twelve_trials_with_pruning_killed_and_resumed(tmp_path, capsys):
 def test_trials_side_by_side(tmp_path, capsys, monkeypatch):
     """Four in one program, of which the weak ones are pruned together with the run, or when it ends."""
     folder = tmp_path / "runs" / "levers-sweep"
-    run = contenders.run_training
-    monkeypatch.setattr(contenders, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
+    run = start.run_training
+    monkeypatch.setattr(start, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
     assert cli.main(arguments(*OVER, "--trials", "6")) == 130
-    monkeypatch.setattr(contenders, "run_training", run)
+    monkeypatch.setattr(start, "run_training", run)
     assert cli.main(arguments(*OVER, "--trials", "6")) == 0
     found = json.loads((folder / "sweep.json").read_text())["trials"]
     assert [each["run"] for each in found] == ["trial000-003"] * 4 + ["trial004-005"] * 2

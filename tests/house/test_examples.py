@@ -34,10 +34,28 @@ def test_the_text_shows_the_file():
     assert blocks[1] in (ROOT / "examples" / "tricks.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("game", ["examples.nim:Nim", "examples.tricks:Tricks"])
-def test_the_examples_keep_the_contract(game):
-    report = conformance.check(registry.make(game), games=4)
+@pytest.mark.parametrize("game", ["tricks:Tricks", pytest.param("oh_hell:OhHell", marks=pytest.mark.thorough)])
+def test_games_of_hidden_hands_keep_the_contract(game):
+    """Nim does by `jaxrl check`, which tests/house/test_readme.py runs."""
+    report = conformance.check(registry.make(f"examples.{game}"), games=4)
     assert report.ok, str(report)
+
+
+def test_worlds_of_oh_hell_have_no_card_of_a_suit_that_a_seat_lacks():
+    env, seats = registry.make("examples.oh_hell:OhHell"), np.arange(3)[:, None]
+
+    def after_three_tricks(key):
+        def step(state, key):
+            return env.step(state, env.random_action(state, key), key), None
+
+        state, _ = jax.lax.scan(step, env.init(key), jax.random.split(key, 12))
+        return state, env.permute_hidden(state, state.current_player, key)
+
+    state, world = jax.jit(jax.vmap(after_three_tricks))(jax.random.split(jax.random.key(0), 64))
+    before, held = (each.holder[:, None] == seats for each in (state, world))  # bool[64, 3, 52]
+    lacks = state.void[:, :, np.arange(52) // 13]
+    assert jnp.sum(lacks) > 1000 and not jnp.any(held & lacks)
+    assert jnp.array_equal(jnp.sum(before, axis=2), jnp.sum(held, axis=2)) and jnp.any(before != held)
 
 
 def test_perfect_play_wins_unless_the_pile_is_a_multiple_of_four():

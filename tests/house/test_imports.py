@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def name_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST, path: Path) -> set[str]:
-    """Names of all modules that a file imports, relative imports resolved; `from a import b` gives a and a.b."""
+    """Returns the modules that a file imports, relative imports resolved; `from a import b` gives a and a.b."""
     found = set()
     package = Path(name_of(path)).parent.parts
     for node in ast.walk(tree):
@@ -41,7 +42,7 @@ def under(module: str, parent: str) -> bool:
 
 
 def executed_at_import(body: list[ast.stmt]) -> list[ast.expr]:
-    """The expressions that run when a module is imported, with the defaults of functions but without their bodies."""
+    """Returns the expressions that run at import, with the defaults of functions but without their bodies."""
     found: list[ast.expr] = []
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -62,21 +63,17 @@ def executed_at_import(body: list[ast.stmt]) -> list[ast.expr]:
 
 
 def walk_eager(expression: ast.expr) -> list[ast.AST]:
-    """The nodes of an expression that are evaluated with it; bodies of lambdas are left out."""
-    found: list[ast.AST] = []
-    stack: list[ast.AST] = [expression]
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, ast.Lambda):
-            stack += list(ast.iter_child_nodes(node))
+    """Returns the nodes of an expression that are evaluated with it; bodies of lambdas are left out."""
+    found: list[ast.AST] = [expression]
+    for node in found:
+        found += [] if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node)
     return found
 
 
-def effects(source: str) -> list[str]:
-    """Calls and assignments that touch devices, the environment or the network when the module is imported."""
+def effects(tree: ast.Module) -> list[str]:
+    """Returns calls and assignments that touch devices, the environment or the network when a module is imported."""
     found = []
-    for expression in executed_at_import(ast.parse(source).body):
+    for expression in executed_at_import(tree.body):
         for node in walk_eager(expression):
             if isinstance(node, ast.Call):
                 function = ast.unparse(node.func)
@@ -96,14 +93,22 @@ def module_of(path: Path) -> str:
     return name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 MODULES = {module_of(path): path for path in FILES}
-IMPORTS = {module_of(path): imports(tree, path) for path, tree in TREES.items()}
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports_of(module: str) -> set[str]:
+    return imports(tree_of(MODULES[module]), MODULES[module])
 
 
 def offenders(prefix: str, wrong) -> list[str]:
-    """Forbidden imports of the modules below `prefix`, as "module: import"."""
-    found = ((module, name) for module in IMPORTS if module.startswith(prefix) for name in IMPORTS[module])
+    """Returns the forbidden imports of the modules below `prefix`, as "module: import"."""
+    found = ((module, name) for module in MODULES if module.startswith(prefix) for name in imports_of(module))
     return sorted(f"{module}: {name}" for module, name in found if wrong(name))
 
 
@@ -126,32 +131,21 @@ def test_engines_know_nothing_of_jax():
 
 def test_no_module_imports_the_network():
     """Exceptions are the modules that talk to Forge's daemons over a socket, and those that look for a free
-    port or listen themselves."""
+    port, listen themselves, or take a seat at their own server."""
     found = offenders("", lambda name: name.split(".")[0] in NETWORK)
     others = {each for each in found if not each.startswith("jaxrl_envs.forge.")}
-    assert others == {"jaxrl.training.launching.launch: socket", "jaxrl.serve.command: socket"}
+    seat = {f"jaxrl.serve.mcp_seat: {name}" for name in ("urllib.error", "urllib.parse", "urllib.request")}
+    assert others == {"jaxrl.training.launching.launch: socket", "jaxrl.serve.command: socket"} | seat
 
 
 ORDER = (  # imports run from left to right only
-    *(
-        "serve",
-        "experiments",
-        "diagnose",
-        "training",
-        "matches",
-        "league",
-        "policies",
-        "search",
-        "algorithms",
-        "players",
-        "networks",
-    ),
-    *("runs", "games", "xla", "zoo", "config", "statistics", "text_tables", "version"),
+    *("serve", "experiments", "diagnose", "training", "matches", "league", "policies", "search", "algorithms"),
+    *("players", "networks", "runs", "games", "xla", "zoo", "config", "statistics", "text_tables", "version"),
 )
 
 
 def vocabulary() -> set[str]:
-    """What the class of configurations is made of, the sections of all rooms: it counts as a part of `config`."""
+    """Returns the modules of the sections of all rooms, of which configurations are made: they count as `config`."""
     found, new = set(), {"jaxrl.config.schema"}
     while new:
         found |= new
@@ -167,13 +161,13 @@ def test_imports_run_one_way():
     def room_of(module: str) -> str:
         return "config" if module in words else module.split(".")[1]
 
-    ours = [module for module in IMPORTS if module.startswith("jaxrl.") and module.split(".")[1] in step]
-    others = {module.split(".")[1] for module in IMPORTS if module.startswith("jaxrl.")} - step.keys()
+    ours = [module for module in MODULES if module.startswith("jaxrl.") and module.split(".")[1] in step]
+    others = {module.split(".")[1] for module in MODULES if module.startswith("jaxrl.")} - step.keys()
     assert others == {"cli", "api", "__main__"}, "every room has its place in the order"
     backwards = [
         f"{module}: {name}"
         for module in ours
-        for name in IMPORTS[module]
+        for name in imports_of(module)
         if name in MODULES and name.startswith("jaxrl.")
         if step.get(room_of(name), -1) < step[room_of(module)]
     ]
@@ -190,27 +184,21 @@ def test_there_are_no_circles():
 
 
 def run_imports(path: Path) -> set[str]:
-    """The modules that a module imports when it runs, without those under TYPE_CHECKING and its own parents."""
-    tree = TREES[path]
-    ignored = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
-    kept = ast.Module([node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))], [])
-    kept.body = [node for node in kept.body if id(node) not in ignored]
-    return {name for name in imports(kept, path) if not under(module_of(path), name)}
+    """Returns the modules that a module imports when it runs, without those under TYPE_CHECKING and its own parents."""
+    nodes = list(ast.walk(tree_of(path)))
+    typing = [node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    ignored = {inner for node in typing for inner in ast.walk(node)}
+    run = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in ignored]
+    return {name for name in imports(ast.Module(run, []), path) if not under(module_of(path), name)}
 
 
 def test_nothing_happens_at_import():
-    assert {name_of(path): found for path in FILES if (found := effects(path.read_text(encoding="utf-8")))} == {}
+    assert {name_of(path): found for path in FILES if (found := effects(tree_of(path)))} == {}
 
 
 def test_rules_know_nothing_of_learning_libraries():
     for path in (ROOT / "envs").rglob("rules.py"):
-        found = imports(ast.parse(path.read_text(encoding="utf-8")), path)
-        assert not [module for module in found if under(module, "optax") or under(module, "flax.linen")]
+        assert not [name for name in imports_of(module_of(path)) if under(name, "optax") or under(name, "flax.linen")]
 
 
 HAPPENING = [
@@ -233,14 +221,14 @@ HARMLESS = [
 
 
 def test_the_detector_detects_and_leaves_the_rest_alone():
-    assert [source for source in HAPPENING if not effects(source)] == []
-    assert [source for source in HARMLESS if effects(source)] == []
+    assert [source for source in HAPPENING if not effects(ast.parse(source))] == []
+    assert [source for source in HARMLESS if effects(ast.parse(source))] == []
 
 
 def test_functions_fit_on_a_page():
     """Files are cut at joints, not at a number of lines; a function of more than 60 lines does several things."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = ((path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, functions))
+    nodes = ((path, node) for path in FILES for node in ast.walk(tree_of(path)) if isinstance(node, functions))
     assert [f"{name_of(path)}: {n.name}" for path, n in nodes if (n.end_lineno or n.lineno) - n.lineno >= 60] == []
 
 
@@ -267,7 +255,7 @@ def test_no_game_is_known_by_name():
     """The library gets everything about a game from the registry; only the default of `env.id` names one."""
     known, found = set(registry.registered()), set()
     for path in (path for path in FILES if not name_of(path).startswith(("jaxrl_envs/", "scripts/"))):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             word = getattr(node, "value", None) if isinstance(node, ast.Constant) else getattr(node, "attr", None)
             if isinstance(word, str) and word in known:
                 found.add((name_of(path), word))

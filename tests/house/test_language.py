@@ -20,7 +20,7 @@ ENTRIES = re.compile(r"(?m)^  \*{0,2}\w[\w, *]*: (?:of|in|from|for|with|what|who
 
 
 def files() -> Iterator[Path]:
-    """All source files, and the pages of the documentation."""
+    """Yields all source files, and the pages of the documentation."""
     for top in ("jaxrl", "envs", "scripts", "examples", "tests"):
         for pattern in ("*.py", "*.pyx", "*.pxd"):
             yield from (ROOT / top).rglob(pattern)

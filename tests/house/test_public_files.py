@@ -13,12 +13,15 @@ import yaml
 
 import jaxrl
 from jaxrl import cli
+from tests.conftest import AS_USERS
 from tests.support.paths import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
-INSTALLED = {"pip", "pytest", "mkdocs", "cibuildwheel", "build"}  # modules that a step installs
+INSTALLED = {"pip", "pytest", "mkdocs", "cibuildwheel", "build", "venv"}  # modules that are there or a step installs
+PROGRAMS = {"python", "true", "test", "cyclonedx-py", "pip-audit"}  # the same
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -33,7 +36,10 @@ def test_steps_of_a_workflow_name_what_exists(path):
                 assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v1)", step["uses"])
             else:
                 check_command(re.sub(r"\$\{\{ matrix\.\w+ \}\}", "", step["run"]))
-        check_command(job.get("env", {}).get("CIBW_TEST_COMMAND", "true").replace("{project}/", ""))
+
+
+def test_built_wheels_are_tried_by_what_exists():
+    check_command(PYPROJECT["tool"]["cibuildwheel"]["test-command"].replace("{project}/", ""))
 
 
 def check_command(text: str) -> None:
@@ -44,7 +50,7 @@ def check_command(text: str) -> None:
             assert (ROOT / word).exists(), word
         for extra in re.findall(r"^\.\[(\w+)\]$", word):
             assert extra in PROJECT["optional-dependencies"]
-    assert words[0] in ("python", "true") or (ROOT / words[0]).stat().st_mode & 0o111, text
+    assert words[0] in PROGRAMS or (ROOT / words[0]).stat().st_mode & 0o111, text
     if "-m" in words:
         assert words[words.index("-m") + 1] in INSTALLED
 
@@ -52,6 +58,11 @@ def check_command(text: str) -> None:
 def test_the_matrix_begins_with_the_oldest_python():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
     assert PROJECT["requires-python"] == ">=" + workflow["jobs"]["pythons"]["strategy"]["matrix"]["python"][0]
+
+
+def test_the_weekly_run_compiles_as_users_do():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["optimised"]["env"]["XLA_FLAGS"] == AS_USERS
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)

@@ -18,6 +18,7 @@ from jaxrl.networks.factory import make_network
 from jaxrl.players import names as player_names
 from jaxrl.policies.export import save_policy
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
+from jaxrl.zoo import hub
 from tests.support.paths import ROOT
 
 PAGES = {
@@ -29,7 +30,7 @@ PYTHON = [block for text in PAGES.values() for block in re.findall(r"```python\n
 
 
 def commands_of(block: str) -> list[str]:
-    """The lines of a block without comments. Bash expands a block with variables; there `jaxrl` is an echo."""
+    """Returns the lines of a block without comments. Bash expands a block with variables; there `jaxrl` is an echo."""
     if re.search(r"^[A-Z]+=", block, re.MULTILINE):
         script = "jaxrl() { echo jaxrl ${*@Q}; }\n" + block
         block = subprocess.run(["bash", "-eu", "-c", script], capture_output=True, text=True, check=True).stdout
@@ -63,7 +64,7 @@ CHEAP = [  # and what their output holds; they need no run, no network and no ot
 
 
 def untrained_run(name: str) -> TrainedRun:
-    """A run of the smallest game with random parameters."""
+    """Returns a run of the smallest game with random parameters."""
     config = configs.from_dict({"env": {"id": "examples.nim:Nim"}, "network": {"hidden": [8]}})
     env = make_evaluation_env(config)
     params = make_network(config.network, env).init(jax.random.key(0))
@@ -138,6 +139,7 @@ def test_every_command_is_understood(line, monkeypatch):
     monkeypatch.setattr(cli, "_prepare", prepare)
     # Runs, files and configurations that a page speaks of need not exist.
     monkeypatch.setattr(player_names, "find_folder", lambda name, **more: Path(name))
+    monkeypatch.setattr(hub, "policy_file", Path)
     monkeypatch.setattr(command_line, "existing_config", str)
     monkeypatch.chdir(ROOT)
     assert cli.main(shlex.split(line)[1:]) == 0
@@ -169,3 +171,13 @@ def test_cheap_commands_run(line, monkeypatch, tmp_path, capsys):
 def test_every_benchmark_is_a_script_with_these_options(page, module, words):
     text = (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     assert all(f'"{option}"' in text or option in SHARED for option in re.findall(r"(?<=\s)--?[a-z][-\w]*", words))
+
+
+def test_every_preset_is_measured_or_named_among_those_that_are_not():
+    measured = "".join(
+        text for page, text in PAGES.items() if re.match(r"docs/(results/(measured|archive)|games/)", page)
+    )
+    without = re.search(r"\*\*no figure of strength\*\*.*?\.\s", PAGES["docs/results/limits.md"], re.DOTALL)
+    named = set(re.findall(r"`(\w+)`", without[0])) if without else set()
+    shipped = set(presets.shipped())
+    assert shipped == named | {name for name in shipped if re.search(rf"`{name}`|--config {name}\b", measured)}

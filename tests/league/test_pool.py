@@ -239,33 +239,6 @@ def test_results_are_the_outcomes_of_the_game() -> None:
 # ---- weights and ratings ------------------------------------------------------------------------------------------
 
 
-def nim_against_the_perfect(**league) -> tuple:
-    """Two opponents, one of them strong; few updates."""
-    settings = {"opponents": ("self", "random", "perfect"), "half_life": 200.0, "floor": 0.05, "self_play": 0.2}
-    config = league_config(LeagueConfig(**(settings | league)), num_envs=64, num_steps=16, updates=5)
-    return program(Nim(), config)
-
-
-def test_a_strong_opponent_is_met_more_often() -> None:
-    """The perfect player of Nim wins almost always: its share rises, and no share falls below the floor."""
-    anakin = nim_against_the_perfect()
-    state, shares, metrics = anakin.init(0), [], {}
-    shares.append(np.asarray(anakin.setup.seats.shares(state.pool)))
-    for _ in range(2):
-        state, metrics = run(anakin, state)
-        shares.append(np.asarray(anakin.setup.seats.shares(state.pool)))
-    np.testing.assert_allclose(shares[0], [0.2, 0.4, 0.4], rtol=1e-5)
-    assert shares[0][2] < shares[1][2] and shares[2][2] > 0.5
-    assert metrics["league/win_rate/perfect"] < 0.3 < metrics["league/win_rate/random"]
-    assert metrics["league/elo/perfect"] > 1100.0 > metrics["league/elo/random"] == 1000.0
-    for share in shares:
-        np.testing.assert_allclose(np.sum(share), 1.0, rtol=1e-5)
-        assert share[0] == np.float32(0.2) and np.min(share[1:]) >= 0.8 * 0.05 / (1.0 + 0.05) - 1e-6
-    drawn = np.bincount(np.asarray(state.lanes.controllers).max(axis=1), minlength=3) / 64
-    np.testing.assert_allclose(drawn, shares[-1], atol=0.2)
-    assert [metrics[f"league/games/{name}"] > 20 for name in ("self", "random", "perfect")] == [True] * 3
-
-
 @pytest.mark.parametrize(
     "weighting, expected",
     [

@@ -16,7 +16,6 @@ from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.league import pool as pools
 from jaxrl.league.config import LeagueConfig
 from jaxrl.league.elo import SCALE, expected_score, points
-from jaxrl.league.weighting import OpponentStats, weights
 from jaxrl.matches.config import EvaluateConfig
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.networks.config import NetworkConfig
@@ -54,20 +53,6 @@ def members(seats: pools.League, elo: list[float], born: list[int]) -> pools.Poo
 
 
 # ---- who is met -----------------------------------------------------------------------------------------------------
-
-
-def test_the_rules_are_their_formulas():
-    """Written again with the math of Python; a weight below the floor is the floor."""
-    away, rates = [0.0, 80.0, -80.0, 500.0, -900.0], [0.5, 0.4, 0.6, 0.1, 0.9]
-    expected = {
-        "elo": [math.exp(-abs(d) / 200) for d in away],
-        "adaptive": [1 - x for x in rates],
-        "fixed": [1.0] * 5,
-    }
-    them = OpponentStats(*(jnp.array(each) for each in ([1.0] * 5, rates, away)))
-    for rule, each in expected.items():
-        found = weights(LeagueConfig(weighting=rule, floor=0.05), them)
-        np.testing.assert_allclose(found, np.maximum(each, 0.05), rtol=1e-5, err_msg=rule)
 
 
 def test_opponents_are_drawn_as_their_weights_say():

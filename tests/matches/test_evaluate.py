@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 from jaxrl import cli
-from jaxrl.matches import evaluate, tables
+from jaxrl.matches import evaluate, evaluate_policy, tables
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
+from jaxrl.matches.evaluate_policy import _met_in_training, find_panel
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import Player, bot_player
+from jaxrl.policies.find import Lookup, find_player
 from jaxrl.statistics import Estimate
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
@@ -135,12 +138,6 @@ def test_training_and_final_deals_differ_and_repeat():
     assert not np.array_equal(final.candidate["tricks"], training.candidate["tricks"])
 
 
-def test_duplicate_deals_are_the_same_deals():
-    """With deterministic players everybody's tricks over the rotations of one deal add up to one game's."""
-    samples = matchup(HighCard(), "lowest", "lowest", deals=20).play()
-    assert np.allclose(samples.candidate["tricks"], 1.0)
-
-
 def test_every_opponent_is_at_its_own_table(high_card_rows):
     """All opponents share one program; each row must be the one of a program of its own."""
     against_random, against_lowest = high_card_rows
@@ -205,6 +202,25 @@ def test_the_command_for_bots(capsys):
     assert all(len(line) <= 100 for line in lines)
 
 
+def test_the_panel_is_of_bots_a_searcher_and_the_zoo(capsys, monkeypatch):
+    """Of the zoo come the policies that play the same game; bots of a curriculum are known to its policy."""
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate_policy, "_met_in_training", lambda candidate, others: ["lowest"])
+        assert cli.main(["evaluate", "bot:highest", "--panel", "--deals", "4", *BOTS]) == 0
+    told = capsys.readouterr().out
+    assert "met in training: lowest" in told and re.search(
+        r"strangers: median \d.*, the least \d.* against (highest|searcher-200)", told
+    )
+    shown = [line.split("|")[1].strip() for line in told.splitlines() if line.startswith("|")]
+    assert shown[2:] == ["lowest", "highest", "searcher-200", "mean of 3", "median", "minimum: lowest"]
+    battle = find_player("zoo:battle")
+    panel = find_panel(battle, Lookup())
+    assert {"zoo:battle_anywhere", "searcher-200"} == {each.name for each in panel if not each.bot}
+    assert set(_met_in_training(battle, panel)) == set(battle.env.bots) - {"random", "mixed"}
+    assert cli.main(["evaluate", "bot:highest", "--panel", "--opponents", "random", *BOTS]) == 2
+    assert "leave --opponents out" in capsys.readouterr().err
+
+
 def test_the_command_against_another(capsys):
     command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *BOTS]
     assert cli.main(command) == 0
@@ -246,11 +262,6 @@ def test_the_command_in_another_simulator(capsys):
 def test_mistakes(capsys, arguments, message):
     assert cli.main(["evaluate", *arguments]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_unknown_bots_are_user_errors():
-    with pytest.raises(UserError, match="no bot"):
-        bot_player(TicTacToe(), "x")
 
 
 def test_records_are_json(high_card_rows):

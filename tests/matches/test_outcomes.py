@@ -201,8 +201,12 @@ def test_where_most_games_are_drawn_the_return_leads_and_a_win_is_explained():
     heads = [[cell.strip() for cell in table.splitlines()[0].split("|")[1:-1]] for table in (decided, drawn)]
     assert heads[0][2] == "win % (95 %)" and heads[1][1:4] == ["return", "games", "win % (95 %)"]
     for table in (decided, drawn):
-        assert table.endswith("\n\n" + HighCard().winning) and "above every other seat's" in table
+        assert (
+            table.endswith(f"\n\n{HighCard().winning} Fair among 3 equal players: 33.3 %.")
+            and "above every other seat's" in table
+        )
     assert tables.format_table([made_row("weak", 90, 4, 6)], OneLoser()).endswith("\n\nA win is a return above zero.")
+    assert tables.fair(HighCard()) == 1 / 3 and tables.fair(OneLoser()) is None
 
 
 def made_row(opponent: str, wins: int, draws: int, losses: int) -> tables.Row:

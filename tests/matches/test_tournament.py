@@ -18,7 +18,7 @@ from jaxrl.matches import evaluate
 from jaxrl.matches.outcomes import Outcomes
 from jaxrl.matches.tournaments import known_ratings, tournament
 from jaxrl.matches.tournaments.round_robin import RoundRobin
-from jaxrl.matches.tournaments.tournament import Groups, Tournament
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, bot_player
 from jaxrl.policies.find import find_players
@@ -123,13 +123,6 @@ def test_both_directions_count_where_a_table_has_more_than_two():
     assert "| a " in results.rating_table(ratings) and " 200 " in results.rating_table(ratings)
 
 
-def test_simultaneous_games():
-    env = RockPaperScissors(rounds=1)
-    rock = Player("rock", lambda params, memory, state, key: (params, memory), jnp.zeros(2, jnp.int32))
-    rates = Tournament(env, [bot_player(env, "random"), rock], deals=500).run().rates()[0, 1]
-    assert np.abs(rates - 1 / 3).max() < 4 * np.sqrt(2 / 9 / 1000)
-
-
 class Windy(RockPaperScissors):
     """Two against two at once; the start gives one side a wind that outweighs all choices, or none."""
 
@@ -171,14 +164,6 @@ def test_results_repeat_and_do_not_depend_on_portions():
     whole, again = (Tournament(env, players, deals=40, seed=2, lanes=lanes).run() for lanes in (2048, 12))
     np.testing.assert_array_equal(whole.counts, again.counts)
     np.testing.assert_array_equal(whole.steps, again.steps)
-
-
-def test_groups_stack_the_parameters_of_one_network():
-    first, second = Player("a", ranked, jnp.ones(2)), Player("b", ranked, jnp.zeros(2))
-    groups = Groups([first, bot_player(TicTacToe(), "lowest"), second])
-    assert groups.bots == ["lowest"] and [player.act for player in groups.programs] == [ranked]
-    assert groups.group.tolist() == [1, 0, 1] and groups.slot.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(groups.params[0], [[1, 1], [0, 0]])
 
 
 def test_too_little_to_play():

@@ -132,16 +132,6 @@ def test_a_rate_of_zero_reads_no_key() -> None:
     assert "random" not in str(program) and len(with_key.eqns) <= len(program.eqns) + 2  # the key itself
 
 
-def test_parameters_can_be_stacked() -> None:
-    env = Cards()
-    network = compiled_network(CONFIGS[0], env)
-    stacked = jax.vmap(network.init)(jax.random.split(jax.random.key(0), 3))
-    state = env.init(jax.random.key(1))
-    evaluate = jax.vmap(network.evaluate, in_axes=(0, None, None, None))
-    _, logits, value = evaluate(stacked, (), state.observation, state.legal_action_mask)
-    assert logits.shape == (3, 12) and len(np.unique(value)) == 3
-
-
 # ---- of one's own ---------------------------------------------------------------------------------------------------
 
 

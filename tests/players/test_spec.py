@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxrl.players.spec import AGENT, BARE, BOT, RUN, SEARCH, ZOO, parse, split_checkpoint
+from jaxrl.players.spec import AGENT, BARE, BOT, HUB, RUN, SEARCH, ZOO, parse, split_checkpoint
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from jaxrl.players.spec import AGENT, BARE, BOT, RUN, SEARCH, ZOO, parse, split_
         ("bot:hard", BOT, "hard", "", "hard"),
         ("bot:searcher-200", BOT, "searcher-200", "", "searcher-200"),
         ("zoo:battle", ZOO, "battle", "", "zoo:battle"),
+        ("hf:ann/bears@v1", HUB, "ann/bears@v1", "", "hf:ann/bears@v1"),
         ("run:mine", RUN, "mine", "", "run:mine"),
         ("run:mine@best", RUN, "mine", "best", "run:mine@best"),
         ("agent:a.b:C", AGENT, "a.b:C", "", "agent:a.b:C"),

@@ -196,6 +196,20 @@ def test_a_bot_sees_and_may_do_what_the_policy_did_in_training(options, tmp_path
 
 
 @pytest.mark.thorough
+def test_a_bot_has_the_book_of_openings(tmp_path):
+    policy = policy_with(DEFAULT | {"actions": "table", "setters": {"kickoff": 1.0}, "openings": 1.0})
+    save_rlbot(tmp_path / "bot", policy)
+    bot, state = program_of(tmp_path / "bot" / "bot.py"), policy.env.init(jax.random.key(0))
+    step = jax.jit(policy.env.step)
+    for since in range(20):
+        game = shown(jax.device_get(state.game), policy.env.sides)
+        rows = np.array([bot.legal(game, f"car {seat}", since) for seat in range(2)])
+        np.testing.assert_array_equal(rows, state.legal_action_mask)
+        state = step(state, rows.argmax(axis=1), jax.random.key(0))
+    assert bot.legal(game, "car 0").sum() > 1  # the ball was touched
+
+
+@pytest.mark.thorough
 def test_the_folder_is_one_of_rlbot_and_a_policy_in_it_answers_in_time(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["export", "zoo:car_soccer", "--rlbot", "bot"]) == 0

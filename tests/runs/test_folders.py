@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import jax
 import pytest
 from jax._src.compilation_cache import compress_executable
 
@@ -189,3 +190,11 @@ def test_the_lock_of_a_folder_that_was_removed_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "open_lock", late)
     with pytest.raises(UserError, match="is being trained by another process"):
         RunDirectory(tmp_path).lock()
+
+
+def test_the_cache_that_jax_is_told_of_wins_over_the_default(tmp_path, monkeypatch):
+    """So the tests leave a user's own cache alone."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before = jax.config.jax_compilation_cache_dir
+    directory.enable_compilation_cache(RunConfig.cache_dir)
+    assert jax.config.jax_compilation_cache_dir == before and not list(tmp_path.iterdir())

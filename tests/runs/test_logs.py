@@ -9,10 +9,8 @@ import time
 
 import pytest
 
-from jaxrl import config as configs
 from jaxrl.runs.logs import files as log_files
 from jaxrl.runs.logs import run_log
-from jaxrl_envs.shared.errors import UserError
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")
 
@@ -101,9 +99,3 @@ def test_the_last_word_is_in_the_log_beside_other_writers(tmp_path, capsys):
         "once more",
     ]
     assert capsys.readouterr().err == ""
-
-
-def test_the_level_is_a_key():
-    assert configs.load(None, ["run.log_level=debug"]).run.log_level == "debug"
-    with pytest.raises(UserError, match="run.log_level"):
-        configs.load(None, ["run.log_level=loud"])

@@ -196,13 +196,6 @@ def test_readable_numbers():
     assert [duration(x) for x in (0, 65, 3725)] == ["0:00", "1:05", "1:02:05"]
 
 
-def test_rows_are_json(tmp_path):
-    logger = MetricsLogger(tmp_path)
-    logger.write(1, 1, {"x": math.inf})
-    logger.close()
-    assert json.loads((tmp_path / "metrics.jsonl").read_text())["x"] is None
-
-
 class FakeNvml:
     """NVML of a machine with three GPUs."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import platform
@@ -20,7 +21,7 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.runs import distributed
-from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
+from jaxrl.runs.prometheus import Exporter, exporting
 from jaxrl.training import loop
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
@@ -72,14 +73,11 @@ class Figures:
 
 def test_a_scrape_tells_everything():
     figures = Figures()
-    exporter = Exporter(0, counters=figures)
-    try:
+    with contextlib.closing(Exporter(0, counters=figures)) as exporter:
         row = {"time/queue_depth": 1.5, "train/policy_lag": 1.0, "train/loss": 0.25, "rollout/ep_rew_mean": math.nan}
         row["time/gpu_utilisation"] = 0.75
         exporter.update(steps=3_000_000_000, updates=12, games=345, row=row)
         found = scrape(exporter.port)
-    finally:
-        exporter.close()
     expected = {
         "jaxrl_env_steps_total": 3e9,
         "jaxrl_updates_total": 12.0,
@@ -110,8 +108,7 @@ def test_a_scrape_tells_everything():
 def test_utilisation_is_that_of_the_last_calls(monkeypatch):
     now, figures = [100.0], Figures()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    exporter = Exporter(0, counters=figures)
-    try:
+    with contextlib.closing(Exporter(0, counters=figures)) as exporter:
         shares = []
         for seconds, busy in ((10.0, [8.0, 0.0]), (10.0, [18.0, 5.0]), (10.0, [18.0, 25.0])):
             now[0] += seconds
@@ -119,55 +116,45 @@ def test_utilisation_is_that_of_the_last_calls(monkeypatch):
             exporter.update(steps=1, updates=1, games=1, row={})
             families = {family.name: family for family in exporter.collect()}
             shares.append([sample.value for sample in families["jaxrl_daemon_utilisation"].samples])
-    finally:
-        exporter.close()
     assert shares == [[0.5, 0.0], [1.0, 0.5], [0.0, 1.0]]  # since the end of the call before; never above 1
 
 
 def test_a_game_without_engine_processes_and_a_training_before_its_first_call():
-    exporter = Exporter(0)
-    try:
+    with contextlib.closing(Exporter(0)) as exporter:
         assert [name for name, _ in scrape(exporter.port) if not name.startswith("process_")] == []
         exporter.update(steps=5, updates=1, games=0, row={"train/loss": 1.0})
         assert scrape(exporter.port)["jaxrl_env_steps_total", ()] == 5.0
-    finally:
-        exporter.close()
     assert not [thread for thread in threading.enumerate() if thread is exporter._thread]
 
 
 def test_the_game_of_another_stage_is_told_by_the_same_server():
     config, figures = configs.from_dict({"metrics": {"prometheus": "127.0.0.1:0"}}), Figures()
     stages: list[Any] = [SimpleNamespace(counters=dict), SimpleNamespace(counters=figures)]
-    exporter = make_exporter(config, "mine", lambda: stages[0].counters())
-    assert exporter is not None
     own = (("host", platform.node()), ("rank", "0"), ("run", "mine"))
-    try:
+    with exporting(config, "mine", lambda: stages[0].counters()) as exporter, contextlib.closing(exporter):
         assert ("jaxrl_games_waiting", own) not in scrape(exporter.port)
         stages.pop(0)
         assert scrape(exporter.port)["jaxrl_games_waiting", own] == 4.0
-    finally:
-        exporter.close()
 
 
 def test_each_process_serves_its_own_at_a_port_of_its_own(monkeypatch):
     ports = {free_port() for _ in range(9)}
     port = next(each for each in ports if each + 2 not in ports and each < 60_000)
     monkeypatch.setattr(distributed, "rank", lambda: 2)
-    assert make_exporter(configs.from_dict({}), "mine", Figures()) is None
-    exporter = make_exporter(configs.from_dict({"metrics": {"prometheus": port}}), "mine", Figures())
-    assert exporter is not None and exporter.port == port + 2
-    try:
+    with exporting(configs.from_dict({}), "mine", Figures()) as exporter:
+        assert exporter is None
+    config = configs.from_dict({"metrics": {"prometheus": port}})
+    with exporting(config, "mine", Figures()) as exporter, contextlib.closing(exporter):
         exporter.update(steps=5, updates=3, games=4, row={"train/loss": 1.0})
         found = scrape(port + 2)
-    finally:
-        exporter.close()
     own = (("host", platform.node()), ("rank", "2"), ("run", "mine"))
     assert all(set(own) <= set(labels) for _, labels in found) and found["jaxrl_updates_total", own] == 3.0
     assert found["process_resident_memory_bytes", own] > 2**20 and found["jaxrl_games_waiting", own] == 4.0
     names = {name for name, _ in found}
     assert not names & {"jaxrl_env_steps_total", "jaxrl_games_total", "jaxrl_scalar"}  # the first process tells them
-    with pytest.raises(UserError, match="process 2 would serve at port 65536: choose a lower one"):
-        make_exporter(configs.from_dict({"metrics": {"prometheus": 65534}}), "mine", Figures())
+    high = configs.from_dict({"metrics": {"prometheus": 65534}})
+    with pytest.raises(UserError, match="would serve at port 65536: choose"), exporting(high, "mine", Figures()):
+        pass
 
 
 def test_a_training_that_cannot_begin_serves_nothing():
@@ -180,7 +167,9 @@ def test_a_training_that_cannot_begin_serves_nothing():
 
 def test_what_is_counted_of_the_workers_of_a_fleet():
     game = TicTacToeGame(opening=True)
-    with elsewhere([[], [2]])(None, game, 0, 8, seed=0, groups=1) as pool:  # the second is lost with its second answer
+    with elsewhere([[], [2]])(
+        SimpleNamespace(game=game, share=8), 0, seed=0, groups=1
+    ) as pool:  # the second is lost with its second answer
         rows = make_buffers(game, 8)
         pool.start(rows)
         before = pool.told()
@@ -199,13 +188,12 @@ DASHBOARD = ROOT / "examples" / "cluster" / "grafana.json"
 
 
 def test_the_dashboard_shows_what_is_served():
-    exporter = Exporter(0, counters=Figures(), labels={"run": "mine", "rank": "0", "host": "here"})
-    try:
+    with contextlib.closing(
+        Exporter(0, counters=Figures(), labels={"run": "mine", "rank": "0", "host": "here"})
+    ) as exporter:
         row = {"time/queue_depth": 1.5, "train/policy_lag": 1.0, "time/engine_busy": 0.5}
         exporter.update(steps=1, updates=1, games=1, row=row)
         served = {name for name, _ in scrape(exporter.port)}
-    finally:
-        exporter.close()
     board = json.loads(DASHBOARD.read_text())
     panels = board["panels"]
     variables = {each["name"]: each for each in board["templating"]["list"]}
@@ -217,12 +205,9 @@ def test_the_dashboard_shows_what_is_served():
 
 
 def test_what_is_missing_is_said(monkeypatch):
-    exporter = Exporter(0)
-    try:
+    with contextlib.closing(Exporter(0)) as exporter:
         with pytest.raises(UserError, match=f"port {exporter.port} .* choose another"):
             Exporter(exporter.port)
-    finally:
-        exporter.close()
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(UserError, match="pip install 'jaxrl\\[metrics\\]'"):
         Exporter(0)
@@ -268,10 +253,6 @@ def test_a_training_can_be_scraped(tmp_path, monkeypatch):
     assert '"train/policy_lag"' in rows and '"time/queue_depth"' in rows  # in TensorBoard as well
     with pytest.raises(OSError):  # the server has ended with the training
         scrape(port)
-
-
-def test_a_host_game_says_nothing_by_itself():
-    assert TicTacToeGame().counters() == {}
 
 
 def is_free(port: int) -> bool:

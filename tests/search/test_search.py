@@ -22,9 +22,8 @@ from jaxrl.search.policies import SearchParams, bot_policy, no_guide, switch_pol
 from jaxrl.search.settings import SearchSettings
 from jaxrl.search.sparse import where_needed
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, public_fields
-from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
-from tests.support.games import HighCard, RockPaperScissors
+from tests.support.games import HighCard, RockPaperScissors, keys_of
 
 NOTHING = SearchParams(own=None, model=None)
 
@@ -88,10 +87,6 @@ class Secret(Env):
 def search_of(env: Env, model: str, own: str = "random", **settings) -> Search:
     chosen = SearchSettings(**({"simulations": 64, "particles": 32} | settings))
     return make_search(env, chosen, own=bot_policy(env.bots[own]), guide=no_guide, model=bot_policy(env.bots[model]))
-
-
-def keys_of(seed: int, count: int) -> jax.Array:
-    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
 
 
 SPEAKERS = ("honest", "half", "random")

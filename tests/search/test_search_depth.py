@@ -20,15 +20,11 @@ from jaxrl.search.policies import SearchParams, bot_policy, network_guide, netwo
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.beasty_bar.env import BeastyBar
 from jaxrl_envs.contract.env import PyTree, State
-from jaxrl_envs.shared import prng
+from tests.support.games import keys_of
 
 NOTHING = SearchParams(own=None, model=None)
 take_one = bot_policy(lambda state, key: jnp.int32(0))
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
-
-
-def keys_of(seed: int, count: int) -> jax.Array:
-    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
 
 
 def nim_at(env: Nim, stones: jax.Array) -> State:

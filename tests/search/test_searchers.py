@@ -29,11 +29,10 @@ from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.beasty_bar.env import BeastyBar
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env, Key, State
-from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.env import SkullKing
-from tests.support.games import HighCard, RockPaperScissors
+from tests.support.games import HighCard, RockPaperScissors, keys_of
 
 pytestmark = pytest.mark.thorough
 
@@ -44,10 +43,6 @@ class Tricks(HighCard):
     """HighCard with a best bot."""
 
     reference_bot = "highest"
-
-
-def keys_of(seed: int, count: int) -> jax.Array:
-    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
 
 
 def decide(env: Env, worlds: int):

@@ -75,7 +75,7 @@ def test_the_numbers_are_those_of_the_hint(env, config, tmp_path, monkeypatch):
     for number, (judgement, hint) in enumerate(zip(found, hints, strict=True)):
         likely = dict(hint.likely)
         assert (judgement.at, judgement.seat) == (number + 1, hint.seat)
-        assert judgement.value == pytest.approx(hint.value, abs=2e-4)
+        assert env.worth(judgement.value) == hint.value
         assert judgement.name == env.action_name(actions[number])
         assert judgement.odds == pytest.approx(likely[judgement.name], abs=2e-4)
         assert judgement.chance == pytest.approx(max(likely.values()), abs=2e-4)
@@ -97,7 +97,7 @@ def test_all_seats_of_a_simultaneous_game_are_judged(tmp_path):
     np.testing.assert_allclose([each.odds for each in found], taken.ravel(), atol=1e-4)
 
 
-def test_what_does_not_fit_is_not_judged(tmp_path):
+def test_what_does_not_fit_is_not_judged_and_a_policy_that_has_diverged_says_nothing(tmp_path):
     env, state = HighCard(), HighCard().init(jax.random.key(1))
     found = through_a_file(tmp_path, decided(env, [state], [0]))
     with pytest.raises(UserError, match="neither probabilities nor values"):
@@ -107,14 +107,9 @@ def test_what_does_not_fit_is_not_judged(tmp_path):
     for wrong in (found._replace(legal=found.legal[:, :-1]), found._replace(leaves=found.leaves[:-1]), away):
         with pytest.raises(UserError, match="looks otherwise"):
             annotation.annotate(env, player, wrong)
-
-
-def test_a_policy_that_has_diverged_says_nothing(tmp_path):
-    env, state = HighCard(), HighCard().init(jax.random.key(1))
-    player = network(env, NetworkConfig(hidden=(8,)))
     broken = dataclasses.replace(player, params=jax.tree.map(lambda leaf: leaf * np.nan, player.params))
     with pytest.raises(UserError, match="has diverged"):
-        annotation.annotate(env, broken, through_a_file(tmp_path, decided(env, [state], [0])))
+        annotation.annotate(env, broken, found)
 
 
 def test_the_game_of_a_recording_has_its_options(monkeypatch):
@@ -200,9 +195,8 @@ def test_the_page_says_so_if_no_player_can_judge(client, file, why):
 def test_what_a_run_says_is_of_its_newest_checkpoint(client, monkeypatch):
     newest, annotated = [3], []
     monkeypatch.setattr(PlayerCatalog, "newest", lambda self, spec: newest[0])
-    monkeypatch.setattr(
-        ReplayRoutes, "_annotate", lambda self, folder, by: annotated.append(by) or gzip.compress(b"{}")
-    )
+    note = lambda self, folder, by: annotated.append(by) or gzip.compress(b"{}")  # noqa: E731
+    monkeypatch.setattr(ReplayRoutes, "_annotate", note)
     opened = open_game(client, BATTLE)
     for newest[0] in (3, 3, 4):
         assert ask(client, opened["id"], "judged?by=run:mine") == (200, {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import threading
 from types import SimpleNamespace
@@ -45,13 +44,16 @@ def test_a_guest_gets_to_one_table_alone_also_after_a_restart(tmp_path):
         assert client.request(f"/?token={mine['guest']}")[0] == client.request("/static/table.js")[0] == 401
         status, page = client.request(f"/table/{id}", **guest)
         assert status == 200 and b"data-guest" in page
-        assert client.request("/static/tableview.js", **guest)[0] == 200
+        assert client.request("/static/table.js", **guest)[0] == 200
         assert client.request(f"/api/tables/{id}/replay", **guest)[0] == 400, "it is not finished"
-        closed = ["/", "/runs", "/runs/list", "/replays", "/replays/list", "/api/tables", "/api/games"]
-        closed += [f"/table/{other['id']}", f"/api/tables/{other['id']}/replay", f"/table/{id}/../{other['id']}"]
-        assert {client.request(path, **guest)[0] for path in closed} == {401}
-        for path in ("/api/tables", "/runs/of/x/stop", f"/api/tables/{id}/keep", f"/table/{id}", "/static/table.js"):
+        for path in (f"/table/{other['id']}", f"/api/tables/{other['id']}/replay", f"/table/{id}/../{other['id']}"):
+            assert client.request(path, **guest)[0] == 401, path
+        for path in (f"/table/{id}", f"/api/tables/{id}/keep", "/static/table.js"):
             assert client.request(path, {}, **guest)[0] == 401, path
+        seat = {"key": mine["keys"][2]}
+        assert client.request(f"/api/tables/{other['id']}/seat", seat, **guest)[0] == 401
+        assert client.request(f"/api/tables/{id}/seat", seat, **guest, Origin="http://elsewhere")[0] == 403
+        assert client.request(f"/api/tables/{id}/seat", seat | {"key": "other"}, **guest)[0] == 400
         with client.socket(id, additional_headers=guest) as socket:
             socket.send(json.dumps({"key": mine["keys"][2]}))
             assert json.loads(socket.recv(30))["you"] == 2
@@ -59,17 +61,6 @@ def test_a_guest_gets_to_one_table_alone_also_after_a_restart(tmp_path):
             with pytest.raises(InvalidStatus), client.socket(other["id"], additional_headers=headers):
                 pass
         assert b"data-guest" not in client.request(f"/table/{id}", Cookie=f"{COOKIE}=another")[1]
-
-
-def test_an_invitation_is_exchanged_for_a_cookie(tmp_path):
-    with serving(tmp_path, token="secret", names=frozenset()) as client:
-        wanted = {"game": HIGH_CARD, "seats": ["person"] * 3}
-        table = json.loads(client.request("/api/tables", wanted, Cookie=f"{COOKIE}=secret")[1])
-        asked = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
-        asked.request("GET", f"/table/{table['id']}?token={table['guest']}")
-        answer = asked.getresponse()
-        assert answer.status == 303 and answer.getheader("location") == f"/table/{table['id']}"
-        assert answer.getheader("set-cookie").startswith(f"{COOKIE}{table['id']}={table['guest']};")
 
 
 def test_a_damaged_key_is_told_before_the_server_listens(tmp_path, capsys):
@@ -109,13 +100,13 @@ def test_guests_hold_half_of_the_threads_at_most(tmp_path):
 
     async def guest() -> None:
         GUEST.set(True)
-        await server.work(end.wait)
+        await server.run("work", end.wait)
 
     async def owner() -> str:
         guests = [asyncio.create_task(guest()) for _ in range(9)]
         await asyncio.sleep(0)
         try:
-            return await asyncio.wait_for(server.work(lambda: "served"), 30)
+            return await asyncio.wait_for(server.run("work", lambda: "served"), 30)
         finally:
             end.set()
             await asyncio.gather(*guests)
@@ -131,7 +122,10 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
     run = tmp_path / "mine"
     (run / "checkpoints" / "3").mkdir(parents=True)
     (run / "config.yaml").touch()
+    (tmp_path / "begun" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "begun" / "config.yaml").touch()
     library = PlayerCatalog([HIGH_CARD], tmp_path, ())
+    assert "run:mine" in library.known() and "run:begun" not in library.known()
     context = library.context(HIGH_CARD, {})
     read = []
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,14 +15,14 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from jaxrl import config as configs
-from jaxrl.players.spec import parse
 from jaxrl.serve.driving import session
 from jaxrl.serve.driving.routes import DrivingRoutes
-from jaxrl.serve.player_catalog import player_name
 from jaxrl.serve.server import Server, ServerSettings
 from jaxrl_envs.shared.errors import UserError
 from tests.support.driven import driving
-from tests.support.serving import HIGH_CARD, serving
+from tests.support.paths import ROOT
+from tests.support.serving import HIGH_CARD, Person, serving
+from tests.support.waiting import wait_until
 
 SLEDGES, MATCH = "tests.support.driven.driving:Sledges", "a race"
 
@@ -39,7 +42,7 @@ def threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("drive-")]
 
 
-class Wheel:
+class Wheel(Person):
     """A browser at a match; the newest frame is f32[3 + 8 * 3 + 2] after its number."""
 
     def __init__(self, client, id):
@@ -55,9 +58,6 @@ class Wheel:
 
     def __exit__(self, *error):
         self._opening.__exit__(*error)
-
-    def send(self, **message):
-        self.socket.send(json.dumps(message))
 
     def hear(self, seconds=60.0):
         """The next message: a frame, or a dictionary."""
@@ -77,13 +77,14 @@ class Wheel:
         raise TimeoutError
 
     def drive(self, seconds, throttle=1.0, enough=10**6):
-        """Steers for `seconds` or `enough` frames, with a message at every tenth frame as the page does."""
-        end = time.monotonic() + seconds
-        first = len(self.frames)
+        """Steers for `seconds` or `enough` frames, with a message whenever ten are over, also of those that it missed:
+        the server waits for a browser that does not say what it has."""
+        end, first, told = time.monotonic() + seconds, len(self.frames), -10
         while time.monotonic() < end and len(self.frames) < first + enough:
             seen = int(self.frames[-1][0]) if self.frames else 0
-            if len(self.frames) % 10 == 0 or len(self.frames) == first:
+            if seen - told >= 10:
                 self.send(controls=[throttle, 0], seen=seen)
+                told = seen
             try:
                 self.until(lambda said: not isinstance(said, dict), end - time.monotonic() + 0.01)
             except TimeoutError:
@@ -125,11 +126,6 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
     assert agent == pytest.approx(0.1, rel=1e-3) and person == pytest.approx(0.05, rel=1e-3)
 
 
-def test_a_match_at_once_has_the_usual_opponent(client, quick):
-    with Wheel(client, client.post("/api/drive", {"game": SLEDGES, "match": MATCH})["id"]) as wheel:
-        assert wheel.head["seat"] == 0 and wheel.head["names"] == ["You", "On bot"]
-
-
 NUMBERS = ("[]", "[0]", "[0, 0, 0]", "[1.1, 0]", "[0, 0.5]", "[0, true]", '["1", 0]', "[null, 0]", "[[0], 0]")
 LONG = f"[1{400 * '0'}, 0]"  # no float holds it
 BAD = [
@@ -141,14 +137,8 @@ BAD = [
 
 
 def test_what_does_not_steer_is_refused_and_the_match_goes_on(client, quick):
-    for seats in (
-        ["person"],
-        ["person", "person"],
-        ["bot:on", "bot:on"],
-        ["person", "bot:none"],
-        "person",
-        ["person", 1],
-    ):
+    one = "person"
+    for seats in ([one], [one, one], ["bot:on", "bot:on"], [one, "bot:none"], one, [one, 1]):
         asked = {"game": SLEDGES, "match": MATCH, "seats": seats}
         assert client.request("/api/drive", asked)[0] == 400
     assert client.request("/api/drive", {"game": HIGH_CARD, "match": MATCH, "seats": ["person", "bot:on"]})[0] == 400
@@ -172,15 +162,20 @@ def test_what_does_not_steer_is_refused_and_the_match_goes_on(client, quick):
 
 
 def test_a_slow_reader_misses_frames_and_the_newcomer_drives(client, quick, monkeypatch):
-    monkeypatch.setattr(session, "QUIET", 30.0)
+    monkeypatch.setattr(session, "QUIET", 60.0)
     monkeypatch.setattr(session, "BEHIND", 0.2)
+    made, make = [], session.DrivingSession
+    monkeypatch.setattr(
+        "jaxrl.serve.driving.routes.DrivingSession", lambda *given: made.append(make(*given)) or made[0]
+    )
     id = begin(client)
     with Wheel(client, id) as wheel:
         wheel.until(lambda said: not isinstance(said, dict))
-        time.sleep(1.5)  # reads nothing, tells nothing: what waits for it is bounded, the match goes on
-        wheel.send(controls=[0, 0], seen=1)
-        numbers = [frame[0] for frame in wheel.drive(0.5)]
-        assert max(np.diff(numbers)) > 20
+        assert wait_until(lambda: made[0]._serial > 60)  # reads nothing, tells nothing: the match goes on
+        wheel.send(controls=[0, 0], seen=made[0]._sent)  # all that was sent, also where the server itself missed frames
+        wheel.until(lambda said: not isinstance(said, dict) and said[0] > 60)
+        numbers = [frame[0] for frame in wheel.frames]
+        assert len(numbers) <= 0.2 * 60 + 3 and max(np.diff(numbers)) > 20, "what waits for it is bounded"
         with Wheel(client, id) as other:
             assert len(other.drive(30.0, enough=20)) == 20  # more than may be under way to who says nothing
             assert wheel.farewell() == (session.TAKEN, "another driver has taken over")
@@ -188,9 +183,29 @@ def test_a_slow_reader_misses_frames_and_the_newcomer_drives(client, quick, monk
         pass
 
 
+def test_after_a_goal_play_waits_for_its_replay(client, quick, monkeypatch):
+    monkeypatch.setattr(session, "REPLAY", 0.5)
+    monkeypatch.setitem(driving.MATCHES, "a relay", {"length": 98.0})
+    frame = driving.DrivenSledges.frame
+
+    def scored(self, state, controls):
+        after, row = frame(self, state, controls)
+        return after, row.at[1].set(after.frames > 9)
+
+    monkeypatch.setattr(driving.DrivenSledges, "frame", scored)
+    with Wheel(client, begin(client, match="a relay")) as wheel:
+        assert wheel.until(lambda said: isinstance(said, dict) and said.get("ready"))["goal"] is False
+        wheel.send(controls=[1, 0], seen=0)
+        kickoff = wheel.until(lambda said: not isinstance(said, dict) and said[2] == 1)
+        began = time.monotonic()
+        wheel.until(lambda said: not isinstance(said, dict) and said[1] > kickoff[1])
+        assert time.monotonic() - began > 0.4 and wheel.status["goal"] is True and wheel.head["replay"] == 0.5
+
+
 def test_matches_are_bounded_and_one_that_is_over_stands_until_another_is_wanted(client, quick, monkeypatch):
     monkeypatch.setattr("jaxrl.serve.driving.routes.MOST", 1)
-    with Wheel(client, begin(client, match="a sprint")) as wheel:
+    with Wheel(client, client.post("/api/drive", {"game": SLEDGES, "match": "a sprint"})["id"]) as wheel:
+        assert wheel.head["seat"] == 0 and wheel.head["names"] == ["You", "On bot"], "the usual opponent"
         asked = {"game": SLEDGES, "match": MATCH, "seats": ["person", "bot:on"]}
         status, text = client.request("/api/drive", asked)
         assert status == 400 and b"already" in text
@@ -218,6 +233,54 @@ def test_the_end_of_a_match_is_told_and_compiling_is_no_silence(client, quick, m
 def test_a_match_that_cannot_be_made_is_left_out(client, monkeypatch):
     monkeypatch.setitem(driving.MATCHES, "a crash", {"unknown": 1})
     assert "a crash" not in {offer["match"] for offer in json.loads(client.request("/api/drive")[1])}
+
+
+def test_matches_are_named_before_a_game_is_made_and_the_first_is_compiled_once_its_players_are_asked_for(
+    tmp_path, monkeypatch
+):
+    compiled = threading.Event()
+    with serving(tmp_path, games=(SLEDGES, HIGH_CARD)) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr("jaxrl.serve.driving.routes.make_context", None)
+            status, text = client.request("/api/drive/names")
+            assert status == 200 and json.loads(text)[0] == {"game": SLEDGES, "match": MATCH}
+        seen = []
+        monkeypatch.setattr(
+            "jaxrl.serve.driving.routes.compile_ahead", lambda *each: (seen.append(each), compiled.set())
+        )
+        for _ in range(2):
+            assert client.request("/api/drive")[0] == 200
+        assert compiled.wait(60) and len(seen) == 1
+        session.compile_ahead(*seen[0])  # what a match needs, as it is
+
+
+def test_a_match_waits_for_the_process_that_fills_the_cache(tmp_path, monkeypatch):
+    asked, going = threading.Event(), threading.Event()
+
+    async def fill(self):
+        asked.set()
+        await asyncio.to_thread(going.wait, 60)
+        return 0
+
+    monkeypatch.setattr(DrivingRoutes, "_fill_cache", fill)
+    with serving(tmp_path, games=(SLEDGES,), cache_dir=str(tmp_path)) as client:
+        assert asked.wait(60)
+        with Wheel(client, begin(client)) as wheel:
+            assert wheel.hear()["ready"] is False and not list(tmp_path.glob(".driven-*"))
+            with pytest.raises(TimeoutError):
+                wheel.until(lambda said: not isinstance(said, dict), 0.5)
+            going.set()
+            wheel.until(lambda said: not isinstance(said, dict))
+        assert list(tmp_path.glob(".driven-*"))
+
+
+@pytest.mark.thorough
+def test_a_process_fills_the_cache_with_the_usual_match(tmp_path):
+    told = {"games": [SLEDGES], "runs": str(tmp_path), "allow": [], "cache_dir": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "jaxrl.serve.driving.fill_cache", json.dumps(told)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.wait(300) == 0
+    assert any("frame" in path.name for path in (tmp_path / "cache").iterdir())
 
 
 @pytest.mark.slow
@@ -264,15 +327,14 @@ def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
     found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}
     bots = [f"bot:{name}" for name in ("striker", "rotation", "rule_policy", "keeper", "chase", "still", "random")]
     assert found == {
-        "1 against 1": ["zoo:car_soccer", "run:duel", "run:plain", *bots],
+        "1 against 1": ["zoo:car_soccer", "zoo:car_soccer_duel", "run:plain", "run:duel", *bots],  # runs newest first
         "2 against 2": ["zoo:car_soccer_2v2", *bots],
     }
     view = room._catalog.view("car_soccer", "run:duel")
     assert room._context("car_soccer", "1 against 1", view).context.env.teams.of.tolist() == [0, 1]
     usual = {match: room.usual(room._context("car_soccer", match).context, match) for match in found}
     assert usual == {"1 against 1": "zoo:car_soccer", "2 against 2": "zoo:car_soccer_2v2"}
-    assert room._catalog._described("car_soccer")["opponent"] == player_name(parse("zoo:car_soccer"))
+    assert room._catalog._described("car_soccer")["opponent"] == "zoo:car_soccer"
     with pytest.raises(UserError, match="in different ways"):
-        room._seated(
-            {"game": "car_soccer", "match": "2 against 2", "seats": ["person", "run:duel", "run:plain", bots[0]]}
-        )
+        seats = ["person", "run:duel", "run:plain", bots[0]]
+        room._seated({"game": "car_soccer", "match": "2 against 2", "seats": seats})

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import PERSON, PlayerCatalog
+from jaxrl.serve.player_catalog import PERSON
 from jaxrl.serve.server import Server, ServerSettings
 from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
@@ -24,14 +24,14 @@ def kept_table(id: str = "a" * 12, **more) -> TableRecord:
     return TableRecord(**{"id": id, "record": record, "specs": specs, "pace": 0.0, **made, **more})
 
 
-def live_table(tmp_path, save=lambda table: None) -> LiveTable:
+def live_table(tmp_path, save=lambda kept: None) -> LiveTable:
     server = Server(ServerSettings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
-    return LiveTable(server, PlayerCatalog(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
+    return LiveTable(server, kept_table(), save, lambda table: None)
 
 
 async def seated(table: LiveTable) -> Connection:
     """A person at the table, whose turn it is."""
-    connection = Connection(None, table.compose)
+    connection = Connection(None, table)
     table.greet(connection, {"key": "key"})
     while table.game is None or not table.game.waits:
         assert not table.trouble
@@ -47,7 +47,7 @@ def move(table: LiveTable) -> dict:
 def test_a_move_is_made_though_the_browser_leaves_in_the_middle(tmp_path):
     async def leave():
         saved = []
-        table = live_table(tmp_path, lambda table: saved.append(len(table.kept.record.actions)))
+        table = live_table(tmp_path, lambda kept: saved.append(len(kept.record.actions)))
         anna = await seated(table)
         take, now = table.game.take, table.game.time
 
@@ -71,12 +71,12 @@ def test_a_move_is_made_though_the_browser_leaves_in_the_middle(tmp_path):
 def test_one_saving_at_a_time_and_a_failed_one_is_tried_again(tmp_path):
     busy, tries = [], []
 
-    def save(table):
+    def save(kept):
         assert not busy, "two savings at once"
         busy.append(True)
         time.sleep(0.05)
         busy.pop()
-        tries.append(len(table.kept.record.actions))
+        tries.append(len(kept.record.actions))
         if len(tries) == 1:
             raise OSError("the disk is full")
 
@@ -109,13 +109,13 @@ def test_a_record_that_does_not_play_is_kept_whole(tmp_path):
     async def look():
         table = live_table(tmp_path)
         table.kept.record.actions[:] = [99, 1, 2]
-        table.greet(Connection(None, table.compose), {})
+        table.greet(Connection(None, table), {})
         while not table.trouble:
             await asyncio.sleep(0.01)
         assert "not a game by the rules" in table.trouble and table.kept.record.actions == [99, 1, 2]
         await asyncio.wait({table._task})
         del table.kept.record.actions[:]  # mended
-        connection = Connection(None, table.compose)
+        connection = Connection(None, table)
         table.greet(connection, {"key": "key"})
         assert not table.trouble
         while table.game is None or not table.game.waits:

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 from urllib.parse import quote
 
 import jax
@@ -18,7 +18,7 @@ import pytest
 
 from jaxrl.matches.recording import replays
 from jaxrl.players.player import bot_player
-from jaxrl.serve.replays import film, library, render_recording
+from jaxrl.serve.replays import library, render_recording
 from jaxrl.serve.replays.library import RecordingLibrary
 from jaxrl_envs.car_soccer.display import playback as cars
 from jaxrl_envs.shared.errors import UserError
@@ -103,59 +103,34 @@ def replay(tmp_path_factory):
     return path
 
 
-def test_a_replay_is_played_again_if_its_game_is_allowed(replay, monkeypatch):
+def test_a_replay_is_played_again_if_its_game_is_allowed_and_runs_nothing_else(replay, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXRL_ALLOW", "")
     playback = list(render_recording.opened(replay, 0, ["tests"]))[-1][0]
     check(playback)
     assert playback.view == "text" and playback.picture(0) == render_recording.STORY  # it has no drawings
     assert len(playback.seats) == 3
-    with pytest.raises(UserError, match="allow"):
-        opened(replay)
-
-
-def test_a_file_of_a_stranger_runs_nothing(replay, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXRL_ALLOW", "")
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'done')!r}, 'w')")
     monkeypatch.syspath_prepend(tmp_path)
     record = json.loads(gzip.open(replay).read()) | {"game": "evil:Game"}
     found = replays.Replay(**{key: value for key, value in record.items() if key not in ("replay", "sha256")})
     found.write(tmp_path / "evil.replay")
-    with pytest.raises(UserError, match="allow"):
-        opened(tmp_path / "evil.replay")
+    for path in (replay, tmp_path / "evil.replay"):
+        with pytest.raises(UserError, match="allow"):
+            opened(path)
     assert not (tmp_path / "done").exists()
 
 
 # ---- films ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_film_keeps_its_shapes_and_movements_alone(tmp_path):
+def test_a_film_is_as_long_as_its_longest_movement(tmp_path):
     path = tmp_path / "film.svg"
-    path.write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9" '
-        'onload="alert(1)"><script>alert(2)</script><style>@import "http://x"</style>'
-        '<foreignObject><body xmlns="http://www.w3.org/1999/xhtml"/></foreignObject><image href="http://x/y.png"/>'
-        '<a xlink:href="javascript:alert(3)"><rect id="under" width="1" height="1"/></a>'
-        '<g fill="url(#ok)" stroke="url(http://x)" onclick="alert(4)"><use href="#ball"/><use xlink:href="http://x#y"/>'
-        '<circle id="ball" r="1"><animate attributeName="cx" dur="12.5s" values="0;9"/>'
-        '<set attributeName="href" to="javascript:alert(5)"/></circle></g></svg>'
-    )
-    playback = film.opened(path)
-    page = playback.picture(0)
-    for word in ("script", "alert", "style", "foreign", "image", "http://x", "onload", "onclick", "under"):
-        assert word not in page
-    assert 'fill="url(#ok)"' in page and 'href="#ball"' in page and 'dur="12.5s"' in page
-    assert playback.frames == 125 and playback.seconds == 0.1
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg"><set dur="x"/><circle><set dur="12.5s"/></circle></svg>')
+    playback = render_recording.film(path)
+    assert playback.picture(0) == path.read_text() and playback.frames == 125 and playback.seconds == 0.1
     path.write_text("<!DOCTYPE svg [<!ENTITY a 'b'>]><svg>&a;</svg>")
-    with pytest.raises(UserError):
-        film.opened(path)
-
-
-def test_our_own_films_come_through_whole():
-    for name in ("battle_film", "car_soccer_film", "beasty_bar"):
-        [path] = (Path(__file__).parents[2] / "docs").rglob(f"{name}.svg")
-        before = ElementTree.fromstring(path.read_text())
-        after = ElementTree.fromstring(film.opened(path).picture(0))
-        assert [(node.tag, node.attrib) for node in before.iter()] == [(node.tag, node.attrib) for node in after.iter()]
+    with pytest.raises(UserError, match="declares entities"):
+        render_recording.film(path)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
@@ -173,16 +148,8 @@ def test_files_are_found_below_the_folders_alone(tmp_path):
     found = RecordingLibrary([inside, tmp_path / "nowhere"])
     assert [each["file"] for each in found.listed()["files"]] == ["0/run/replays/final/a.replay"]
     assert found.find("0/run/replays/final/a.replay").is_file()
-    ways = [
-        "0/link.replay",
-        "0/links/a.replay",
-        "0/../outside/a.replay",
-        "0//etc/passwd",
-        "0/notes.txt",
-        "0/run",
-        "1/x",
-    ]
-    for way in [*ways, "2/a.replay", "", "0", "0/\0", f"0/{outside}/a.replay", "brought/../x.replay"]:
+    ways = "0/link.replay 0/links/a.replay 0/../outside/a.replay 0//etc/passwd 0/notes.txt 0/run 1/x 2/a.replay".split()
+    for way in [*ways, "", "0", "0/\0", f"0/{outside}/a.replay", "brought/../x.replay"]:
         with pytest.raises(UserError, match="no such recording"):
             found.find(way)
     found.close()
@@ -247,11 +214,10 @@ def test_a_game_is_opened_by_a_process_of_its_own(client, recwarn):
     assert open_game(client, "0/forge/observed.forge.gz", 1)["id"] == found["id"]
 
 
-def test_a_film_is_served_so_that_nothing_in_it_can_run(client):
+@pytest.mark.parametrize("kind", ["film", "pictures"])
+def test_a_film_is_served_so_that_nothing_in_it_can_run(client, kind):
     found = open_game(client, "1/battle_film.svg")
-    import urllib.request
-
-    with urllib.request.urlopen(f"http://{client.host}/replays/open/{found['id']}/0?as=film") as answer:
+    with urllib.request.urlopen(f"http://{client.host}/replays/open/{found['id']}/0?as={kind}") as answer:
         policy = answer.headers["content-security-policy"]
     assert "sandbox" in policy and "allow-scripts" not in policy and "default-src 'none'" in policy
 
@@ -270,7 +236,6 @@ def test_a_file_is_uploaded(client):
     status, text = client.request("/replays/bring?name=mine.forge.gz", data)
     file = json.loads(text)["file"]
     assert status == 200 and open_game(client, file)["state"] == "open"
-    assert client.request("/replays/bring?name=mine.forge.gz", data, Origin="http://other.example")[0] == 403
     announced = {"Content-Length": str(library.LARGEST + 1)}
     assert client.request("/replays/bring?name=x.replay", b"x", **announced)[0] == 413
 

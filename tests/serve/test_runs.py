@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,20 +16,18 @@ from jaxrl.serve.runs.run_watcher import RunWatcher, trainer_of
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.support.serving import serving
+from tests.support.waiting import wait_until
 
 ROW = {"rollout/ep_rew_mean": 0.5, "league/share/self": 0.75, "league/share/random": 0.25, "league/elo/self": 1020.0}
+OUTCOMES = {"games": 8, "wins": 6, "win_rate": 0.75, "win_rate_95": [0.4, 0.93], "draw_rate": 0.0}
+FIGURES = {"return": {"mean": 1.0, "half_width_95": 0.1}}
+RESULT = {"candidate": "first", "opponent": "random", "figures": FIGURES, "outcomes": OUTCOMES}
 TABLE = {
     "update": 3,
     "policy": "greedy",
     "seed": 1,
-    "rows": [
-        {
-            "candidate": "first",
-            "opponent": "random",
-            "figures": {"return": {"mean": 1.0, "half_width_95": 0.1}},
-            "outcomes": {"games": 8, "wins": 6, "win_rate": 0.75, "win_rate_95": [0.4, 0.93], "draw_rate": 0.0},
-        }
-    ],
+    "fair": 0.25,
+    "rows": [RESULT],
     "overall": {"first": {"mean_win_rate": 0.75}},
 }
 TRAINER = """
@@ -59,8 +56,9 @@ def make_run(folder, updates=3):
     for store in ("checkpoints", "best"):
         (folder / store / "3").mkdir(parents=True)
         (folder / store / "3" / "arrays").write_bytes(b"x" * 1000)
-    (folder / "replays" / "00000003").mkdir(parents=True)
-    (folder / "replays" / "00000003" / "highest_return.replay").write_bytes(b"x")
+    for update in ("00000003", "00000012"):
+        (folder / "replays" / update).mkdir(parents=True)
+        (folder / "replays" / update / "highest_return.replay").write_bytes(b"x")
     return folder
 
 
@@ -89,33 +87,23 @@ def told(client, path):
     return json.loads(text)
 
 
-def until(look, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    return found
-
-
-def test_all_runs_are_listed_also_one_that_cannot_be_read(client):
-    found = {run["name"]: run for run in told(client, "/runs/list")}
+def test_all_runs_are_listed_also_one_that_cannot_be_read(place):
+    found = {run["name"]: run for run in RunWatcher(place / "runs").listed()}
     assert set(found) == {"first", "second", "broken"}
     assert found["first"]["game"] == "skull_king" and found["first"]["update"] == 3
-    assert found["first"]["evaluation"] == {"update": 3, "win_rate": 0.75}
+    assert found["first"]["evaluation"] == {"update": 3, "win_rate": 0.75, "fair": 0.25}
     assert found["broken"]["state"] == "config.yaml cannot be read"
 
 
 def test_a_run_tells_what_its_files_say(client):
     found = told(client, "/runs/of/first")
     assert found["latest"]["league/share/self"] == 0.75 and "league/elo/self" in found["tags"]
-    assert [(each["update"], each["best"], each["bytes"]) for each in found["checkpoints"]] == [
-        (3, False, 1000),
-        (3, True, 1000),
-    ]
+    checkpoints = [(each["update"], each["best"], each["bytes"]) for each in found["checkpoints"]]
+    assert checkpoints == [(3, False, 1000), (3, True, 1000)]
     assert found["evaluations"][0]["rows"][0]["outcomes"]["wins"] == 6
-    assert found["replays"] == [
-        {"update": "3", "kind": "highest return", "path": "replays/00000003/highest_return.replay"}
-    ]
+    path = "replays/00000003/highest_return.replay"
+    assert found["replays"][1] == {"update": "3", "kind": "highest return", "path": path}, "the newest first"
+    assert [each["update"] for each in found["replays"]] == ["12", "3"]
     assert "skull_king" in found["config"] and found["tree"]["env"]["id"] == "skull_king"
     curves = told(client, "/runs/of/first/curves?tags=rollout/ep_rew_mean,unknown")
     assert curves["steps"] == [100, 200, 300] and curves["series"] == {"rollout/ep_rew_mean": {"mean": [0.5] * 3}}
@@ -146,9 +134,8 @@ def test_a_stream_tells_what_a_training_adds(client, place):
     second = heard()
     assert second["read"] == 4 and second["epoch"] == first["epoch"] and second["latest"]["rollout/ep_rew_mean"] == 0.9
     stream.close()
-    assert told(client, "/runs/of/live/curves?tags=rollout/ep_rew_mean&after=3")["series"] == {
-        "rollout/ep_rew_mean": {"mean": [0.9]}
-    }
+    curves = told(client, "/runs/of/live/curves?tags=rollout/ep_rew_mean&after=3")
+    assert curves["series"] == {"rollout/ep_rew_mean": {"mean": [0.9]}}
 
 
 def test_a_training_and_no_other_process_is_stopped_as_by_ctrl_c(client, place):
@@ -157,7 +144,7 @@ def test_a_training_and_no_other_process_is_stopped_as_by_ctrl_c(client, place):
     process = subprocess.Popen([sys.executable, "-c", TRAINER, str(run)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "begun\n"
-        assert until(lambda: told(client, "/runs/of/training")["status"]["state"] == "training")
+        assert wait_until(lambda: told(client, "/runs/of/training")["status"]["state"] == "training")
         who = json.loads((run / "process.json").read_text())
         (run / "process.json").write_text(json.dumps(who | {"pid": os.getppid()}))  # a number of another process
         with pytest.raises(UserError, match="cannot be told"):
@@ -175,28 +162,21 @@ def test_a_training_and_no_other_process_is_stopped_as_by_ctrl_c(client, place):
         process.wait()
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {"checkpoint": "-1"},
-        {"opponents": "--allow=os"},
-        {"opponents": "a b"},
-        {"opponents": "zoo:a,../other/run"},
-        {"opponents": "random,tests"},
-        {"opponents": "os:system"},
-        {"deals": "x"},
-    ],
-)
-def test_what_is_no_evaluation_is_refused(client, wanted):
-    status, text = client.request("/runs/of/first/evaluate", wanted)
+WRONG = [("opponents", each) for each in ("--allow=os", "a b", "zoo:a,../other/run", "random,tests", "os:system")]
+
+
+@pytest.mark.parametrize("key, value", [("checkpoint", "-1"), ("deals", "x"), *WRONG])
+def test_what_is_no_evaluation_is_refused(client, key, value):
+    status, text = client.request("/runs/of/first/evaluate", {key: value})
     assert status == 400 and b"must be" in text
 
 
 def test_commands_run_and_their_output_is_told(client):
     job = client.post("/runs/of/second/evaluate", {"checkpoint": "77", "opponents": "random"})
     assert job["command"].endswith("second --checkpoint 77 --opponents random")
-    found = until(lambda: [each for each in told(client, "/runs/of/second")["jobs"] if each["state"] == "failed"], 240)
-    assert "checkpoint" in found[0]["output"] and len(found) == 1
+    assert wait_until(lambda: told(client, "/runs/of/second")["jobs"][0]["state"] == "failed", 240)
+    (found,) = told(client, "/runs/of/second")["jobs"]
+    assert "checkpoint" in found["output"]
 
 
 def test_looking_again_costs_next_to_nothing(place, monkeypatch):

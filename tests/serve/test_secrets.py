@@ -12,8 +12,7 @@ import pytest
 
 from jaxrl.matches.interactive import Programs
 from jaxrl.players.player import bot_player
-from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
-from jaxrl.serve.tables.views import position
+from jaxrl.serve.tables.game import Agent, GameRecord, TableGame, position
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import prng
 from tests.support.serving import HIGH_CARD, KUHN
@@ -59,8 +58,8 @@ def exchanged(env, programs, state, seat: int, seed: int):
 @pytest.mark.parametrize("game, options", GAMES, ids=[game for game, _ in GAMES])
 @pytest.mark.parametrize("games", [12, pytest.param(1000, marks=pytest.mark.slow)])
 def test_views_are_the_same_whatever_is_hidden(game, options, games):
-    """Drawing or text, legal actions, click areas, figures: what `jaxrl.serve.tables.views` makes, the only source of
-    positions."""
+    """Drawings of both forms, text, legal actions with notes, click areas, figures: all that `position` shows, the only
+    source of positions."""
     env, programs = programs_of(game, json.dumps(options))
     changed = 0
     for seed in range(games):
@@ -69,7 +68,8 @@ def test_views_are_the_same_whatever_is_hidden(game, options, games):
         for number, moment in enumerate(moments):
             state, seat = states[moment], (seed + number) % env.num_players
             other = exchanged(env, programs, state, seat, seed * MOMENTS + number)
-            assert position(env, state, seat) == position(env, other, seat), (seed, moment, seat)
+            for form in {env, env.upright}:
+                assert position(form, state, seat) == position(form, other, seat), (seed, moment, seat)
             changed += not same(state, other)
     assert changed > games, "something was exchanged"
 

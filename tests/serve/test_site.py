@@ -164,6 +164,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
     for path in site.iterdir():
         text = path.read_bytes().decode("latin1")
         assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text) == [], path.name
+    assert "---\ntitle: Beasty Bar\nsdk: static\n" in (site / "README.md").read_text()
     page = (site / "index.html").read_text()
     assert "default-src 'self'" in page and "$rules" not in page and "Heaven" not in page.partition("<body>")[0]
     for name in re.findall(r'(?:src|href)="([^"]+)"', page):

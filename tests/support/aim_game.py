@@ -22,7 +22,7 @@ class AimState(State):
 
 
 def score(goal: jax.Array, landed: jax.Array) -> jax.Array:
-    """f32[...], the reward: 1 + goal / 2 if exactly `goal` throws landed, otherwise -1."""
+    """Returns f32[...], the reward: 1 + goal / 2 if exactly `goal` throws landed, otherwise -1."""
     return jnp.where(goal == landed, 1.0 + goal / 2, -1.0)
 
 
@@ -64,7 +64,7 @@ class Aim(Env):
         )
 
     def observe(self, state: AimState, seat: jax.Array) -> jax.Array:
-        """i8[4]: own goal (-1 before it is set), own throws so far, own throws that landed, the round."""
+        """Returns i8[4]: own goal (-1 before it is set), own throws so far, own throws that landed, the round."""
         throws = jnp.maximum(state.turn - 2, 0) // 2
         goal = jnp.where(state.turn < 2, -1, state.goals[seat])
         return jnp.stack([goal, throws, state.landed[seat], state.round]).astype(jnp.int8)

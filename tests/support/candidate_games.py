@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl_envs.contract.env import Bot, Candidates, Env, Key, State, public_fields
+from jaxrl_envs.contract.env import Candidates, Env, Key, State, public_fields
 
 KINDS, STALLS, TURNS, PURSE = 12, 5, 4, 8
 WORTH = np.array([0, 3, 1, 8, 2, 9, 1, 4, 6, 2, 7, 5], np.float32)  # of a kind; nothing says so but the results
@@ -26,10 +24,7 @@ class MarketState(State):
 
 
 class Market(Env):
-    """The seats take turns; action 0 buys nothing, action s buys at stall s - 1. The seat with the most value wins.
-
-    Uniformly random play wins as often as it loses; "thrifty", which knows what things are worth, nearly always wins.
-    """
+    """The seats take turns; action 0 buys nothing, action s buys at stall s - 1. The seat with the most value wins."""
 
     id, version = "market", "1"
     num_players, num_actions = 2, STALLS + 1
@@ -95,20 +90,3 @@ class Market(Env):
             option_ids=options[:, 0].astype(jnp.int32),
             zones=entities[:, 1:3],
         )
-
-    def permute_hidden(self, state: MarketState, seat: jax.Array, key: Key) -> MarketState:
-        return state
-
-    def render(self, state: MarketState, seat: int | None = None) -> str:
-        return f"stalls {np.asarray(state.kinds)} at {np.asarray(state.prices)}, bought {np.asarray(state.bought)}"
-
-    @property
-    def bots(self) -> Mapping[str, Bot]:
-        return {"random": self.random_action, "thrifty": _thrifty}
-
-
-def _thrifty(state: State, key: Key) -> jax.Array:
-    del key
-    assert isinstance(state, MarketState)
-    gain = jnp.concatenate([jnp.zeros(1), jnp.asarray(WORTH)[state.kinds] - 1.5 * state.prices])
-    return jnp.argmax(jnp.where(state.legal_action_mask, gain, -99.0)).astype(jnp.int32)

@@ -24,7 +24,7 @@ COUNT = 64  # of games: always as many, so that a program is compiled once for e
 
 
 def games(teams: Teams, seed: int = 0) -> CarSoccerGame:
-    """[COUNT] games with random bodies, flags and timers, in which some boost pads are taken."""
+    """Returns [COUNT] games with random bodies, flags and timers, in which some boost pads are taken."""
     return _made(teams)(jax.random.split(jax.random.key(seed), COUNT))
 
 
@@ -57,7 +57,7 @@ def _made(teams: Teams):
 
 
 def moments(game: CarSoccerGame, teams: Teams) -> list[dict]:
-    """All games as states of the referee `tests.jaxrl_envs.car_soccer.referee.car_soccer_play`."""
+    """Returns all games as states of the referee `tests.jaxrl_envs.car_soccer.referee.car_soccer_play`."""
     game = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64 if leaf.dtype == jnp.float32 else None), game)
     return [_moment(jax.tree.map(lambda leaf, i=i: leaf[i], game), teams) for i in range(len(game.controls))]
 

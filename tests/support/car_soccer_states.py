@@ -17,7 +17,7 @@ from jaxrl_envs.car_soccer.physics.vector import axes, vec
 
 
 def random_controls(rng, shape):
-    """f32[*shape, 8], random controls: often full throttle and boost, otherwise uniform."""
+    """Returns f32[*shape, 8], random controls: often full throttle and boost, otherwise uniform."""
     controls = rng.integers(-1, 2, (*shape, 8)).astype(np.float32)
     controls[..., 5:] = rng.random((*shape, 3)) < (0.2, 0.5, 0.15)
     controls[..., 0] = np.where(rng.random(shape) < 0.7, 1, controls[..., 0])
@@ -62,7 +62,7 @@ def crowds(rng, count, teams):
 
 @functools.cache
 def engine(settings: PhysicsSettings, count: int):
-    """The compiled engine: arenas [N, ...], controls f32[N, P, 8] -> arenas `count` ticks later."""
+    """Returns the compiled engine: arenas [N, ...], controls f32[N, P, 8] -> arenas `count` ticks later."""
     return jax.jit(jax.vmap(lambda arena, controls: ticks(world.own(), settings, arena, controls, count)))
 
 

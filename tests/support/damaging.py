@@ -41,7 +41,7 @@ def damaged(random_: random.Random, files: Sequence[bytes], which: int | None = 
 
 
 def odd(random_: random.Random) -> Any:
-    """A value that does not belong where it is put."""
+    """Returns a value that does not belong where it is put."""
     deep: Any = 1
     for _ in range(random_.choice((10, 70, 200))):
         deep = [deep] if random_.random() < 0.5 else {"a": deep}
@@ -77,7 +77,7 @@ def changed(random_: random.Random, tree: Any, times: int = 1) -> Any:
 
 
 def changed_to(value: Any, random_: random.Random, tree: Any) -> Any:
-    """A copy of a tree in which one value is another."""
+    """Returns a copy of a tree in which one value is another."""
     if not isinstance(tree, (dict, list)) or not tree or random_.random() < 0.1:
         return value
     key = random_.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))
@@ -86,7 +86,7 @@ def changed_to(value: Any, random_: random.Random, tree: Any) -> Any:
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) in a tree, at most some thousand, outermost first."""
+    """Returns every (container, key) in a tree, at most some thousand, outermost first."""
     found, rest = [], [tree]
     while rest and len(found) < 5000:
         node = rest.pop(0)

@@ -38,7 +38,7 @@ def main(args: Namespace) -> int:
 
 
 def work() -> None:
-    """A training with a line kept at its end, and what stands below it for a while."""
+    """Shows a training with a line kept at its end, and what stands below it for a while."""
     with waiting(COMPILING):
         speak()
     with contextlib.closing(ProgressLine(kept=True)) as training:
@@ -65,14 +65,14 @@ def speak() -> None:
 
 
 def wait() -> None:
-    """A status."""
+    """Shows a status."""
     with waiting(COMPILING):
         while True:
             time.sleep(REDRAWN)
 
 
 def train() -> None:
-    """A progress line."""
+    """Shows a progress line."""
     with contextlib.closing(ProgressLine(kept=True)) as line:
         for turn in itertools.count():
             line.show(lambda _, turn=turn: BAR.format(turn))

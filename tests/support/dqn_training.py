@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -11,16 +12,13 @@ import numpy as np
 from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
-from jaxrl.league.config import LeagueConfig, SeatMix
-from jaxrl.networks.config import NetworkConfig
-from jaxrl.runs.config import RunConfig
-from jaxrl.training.config import TrainConfig
+from jaxrl.league.config import LeagueConfig
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.section import Schedule
-from tests.support.training import run
+from tests.support.training import run, small_config
 
 # of a configuration file
 SMALL_DQN = {
@@ -33,20 +31,20 @@ SMALL_DQN = {
 }
 
 
+SHARED = ("seats", "hidden", "calls", "seeds", "num_envs")  # arguments of `small_config`
+
+
 def dqn_config(
     *,
-    seats: tuple[SeatMix, ...] = (SeatMix(),),
-    league: LeagueConfig | None = None,
-    hidden: tuple[int, ...] = (32,),
     updates: int = 4,
-    calls: int = 2,
-    seeds: int = 1,
-    sebulba: SebulbaConfig | None = None,
-    num_envs: int = 16,
     num_steps: int = 8,
-    **dqn: Any,
+    league: LeagueConfig | None = None,
+    sebulba: SebulbaConfig | None = None,
+    **settings: Any,
 ) -> Config:
-    """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `dqn`."""
+    """`small_config` for DQN; keyword arguments that it does not know are keys of `dqn`."""
+    shared = {name: settings.pop(name) for name in SHARED if name in settings}
+    config = small_config(updates=updates, num_steps=num_steps, **shared)
     defaults: dict[str, Any] = {
         "updates": 4,
         "batch": 32,
@@ -55,18 +53,12 @@ def dqn_config(
         "target_every": 50,
         "learning_rate": Schedule("constant", 1e-3),
     }
-    settings = DQNConfig(**(defaults | dqn))
-    steps = num_envs * num_steps * updates * calls
-    return Config(
-        run=RunConfig(seeds=seeds),
-        seats=seats,
+    return dataclasses.replace(
+        config,
         league=league or LeagueConfig(),
-        network=NetworkConfig(hidden=hidden),
-        dqn=settings,
+        dqn=DQNConfig(**(defaults | settings)),
         sebulba=sebulba or SebulbaConfig(threads=1),
-        train=TrainConfig(
-            algorithm="dqn", num_envs=num_envs, num_steps=num_steps, total_steps=steps, updates_per_call=updates
-        ),
+        train=dataclasses.replace(config.train, algorithm="dqn"),
     )
 
 
@@ -90,7 +82,7 @@ def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program,
 
 
 def action_values(config: Config, env: Env, state: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
-    """f32[N, A], action values of N observations by a state's learner."""
+    """Returns f32[N, A], the action values of N observations by a state's learner."""
     network = make_algorithm(config, env).network
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
     return np.asarray(evaluate(state.learner.params, (), jnp.asarray(observations), jnp.asarray(masks))[1])

@@ -16,14 +16,20 @@ import numpy as np
 from flax import struct
 
 from jaxrl_envs.contract.env import Bot, Env, Key, State, public_fields
+from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.errors import UserError
 
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
 
 
+def keys_of(seed: int, count: int) -> jax.Array:
+    """Fast keys."""
+    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
+
+
 def lowest_action(state: State, key: Key) -> jax.Array:
-    """The legal action with the lowest number."""
+    """Returns the legal action with the lowest number."""
     del key
     return jnp.argmax(state.legal_action_mask, axis=-1).astype(jnp.int32)
 
@@ -74,7 +80,7 @@ class TicTacToe(Env):
         )
 
     def observe(self, state: TicTacToeState, seat: jax.Array) -> jax.Array:
-        """bool[9, 2]: my stones, the other seat's stones."""
+        """Returns bool[9, 2]: my stones, the other seat's stones."""
         return jnp.stack([state.board == seat, state.board == 1 - seat], axis=-1)
 
     def render(self, state: TicTacToeState, seat: int | None = None) -> str:
@@ -197,7 +203,7 @@ class Corridor(Env):
         )
 
     def observe(self, state: CorridorState, seat: jax.Array) -> jax.Array:
-        """bool[length]: the position; the time is not seen, so a cut is not foreseeable."""
+        """Returns bool[length]: the position; the time is not seen, so a cut is not foreseeable."""
         return jnp.arange(self.length) == state.position
 
     def permute_hidden(self, state: CorridorState, seat: jax.Array, key: Key) -> CorridorState:
@@ -281,7 +287,7 @@ class HighCard(Env):
         )
 
     def privileged(self, state: HighCardState, seat: jax.Array) -> jax.Array:
-        """bool[3, 12]: the hands of the next seat and of the one after it, the stock."""
+        """Returns bool[3, 12]: the hands of the next seat and of the one after it, the stock."""
         owner = jnp.where(state.owner < 3, (state.owner - seat) % 3, state.owner)
         return owner == jnp.array([1, 2, STOCK])[:, None]
 
@@ -397,7 +403,7 @@ class Signals(Env):
         )
 
     def observe(self, state: SignalsState, seat: jax.Array) -> jax.Array:
-        """bool[3, CHOICES]: the number (seats 0 and 1 only), the own side's word, the other side's."""
+        """Returns bool[3, CHOICES]: the number (seats 0 and 1 only), the own side's word, the other side's."""
         number = jnp.where(seat < 2, state.numbers[jnp.minimum(state.time // 4, TALKS - 1), seat % 2], -1)
         seen = jnp.stack([number, state.word[seat % 2], state.word[1 - seat % 2]])
         return seen[:, None] == jnp.arange(CHOICES)
@@ -411,7 +417,7 @@ class Signals(Env):
         return state.replace(numbers=jnp.where(kept, state.numbers, fresh))
 
     def event(self, before: SignalsState, action: int, after: SignalsState, seat: int | None = None) -> str:
-        """The action as a sentence; the numbers that seats 2 and 3 name are hidden from other seats."""
+        """Returns the action as a sentence; the numbers that seats 2 and 3 name are hidden from other seats."""
         asked = int(before.current_player)
         return f"seat {asked} " + (f"says {int(action)}" if asked < 2 or seat in (None, asked) else "names a number")
 
@@ -424,7 +430,7 @@ class Signals(Env):
 
 
 def _say_and_repeat(state: State, key: Key) -> jax.Array:
-    """Bot that says the number, or names the partner's word; both are rows of the observation."""
+    """Says the number, or names the partner's word; both are rows of the observation."""
     del key
     number, word, _ = state.observation
     return jnp.where(state.current_player < 2, jnp.argmax(number), jnp.argmax(word)).astype(jnp.int32)

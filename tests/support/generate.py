@@ -1,12 +1,8 @@
-"""Seeded random Skull King games by the referee, as records in exactly the format of the golden files.
-
-python -m tests.support.generate --games 10000 --out /tmp/games.jsonl.gz
-python -m tests.support.generate --bots --games 200 --out /tmp/bot_choices.jsonl.gz
-"""
+"""Seeded random Skull King games by the referee, as records in exactly the format of the golden files: these were
+written by `write(path, games(1, 280))` and, for choices of bots, `games(seed, count, bots=True)`."""
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
@@ -20,7 +16,7 @@ CONFIGURATIONS = [(n, expansion, abilities) for n in range(2, 9) for expansion i
 
 
 def head(rng: random.Random, number: int) -> dict:
-    """The start of a record, which determines the game: configuration, starter and the ten decks."""
+    """Returns the start of a record, which determines the game: configuration, starter and the ten decks."""
     n, expansion, abilities = CONFIGURATIONS[number % len(CONFIGURATIONS)]
     cards = range(74 if expansion else 70)
     return {
@@ -34,7 +30,7 @@ def head(rng: random.Random, number: int) -> dict:
 
 
 def random_game(seed: int, number: int) -> dict:
-    """One game of random legal play; odd blocks of configurations bid low, so that more bids are exact."""
+    """Plays one game of random legal play; odd blocks of configurations bid low, so that more bids are exact."""
     rng = random.Random(f"{seed}/{number}")
     record = head(rng, number)
     game = replay(record)
@@ -48,7 +44,7 @@ def random_game(seed: int, number: int) -> dict:
 
 
 def bot_game(seed: int, number: int, checks: int = 25) -> dict:
-    """One game between mixed bots with `checks` sampled decisions and what each bot chooses there."""
+    """Plays one game between mixed bots with `checks` sampled decisions and what each bot chooses there."""
     rng = random.Random(f"bots/{seed}/{number}")
     record = head(rng, number)
     seats = [rng.choice(["random", "easy", "medium", "hard"]) for _ in range(record["n"])]
@@ -81,9 +77,15 @@ def _check(rng: random.Random, game: Game) -> dict:
 
 
 def games(seed: int, count: int, *, bots: bool = False) -> Iterator[dict]:
-    """`count` records, cycling through 2..8 players and both switches."""
+    """Yields `count` records, cycling through 2..8 players and both switches."""
     make = bot_game if bots else random_game
     return (make(seed, number) for number in range(count))
+
+
+def read(path: Path) -> list[dict]:
+    """Returns the records of a file of JSON lines, packed."""
+    with gzip.open(path, "rt") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def write(path: Path, records: Iterable[dict]) -> None:
@@ -91,18 +93,3 @@ def write(path: Path, records: Iterable[dict]) -> None:
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as out:
         for record in records:
             out.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="write random games of the plain-Python Skull King referee")
-    parser.add_argument("--games", type=int, default=280)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bots", action="store_true", help="bot games with sampled bot choices")
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    write(arguments.out, games(arguments.seed, arguments.games, bots=arguments.bots))
-
-
-if __name__ == "__main__":
-    main()

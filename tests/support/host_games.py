@@ -14,7 +14,7 @@ import numpy as np
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import HostGame
-from jaxrl_envs.host.python_game import PythonGame, SimultaneousPythonGame
+from jaxrl_envs.host.python_game import PythonGame, SimultaneousPythonGame, python_engine
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import CHOICES, TALKS, Signals
 
@@ -112,16 +112,7 @@ class TicTacToeGame(HostGame):
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
         options = {"opening": self.opening, "limit": self.limit, "fault": self.fault}
         boards = [Board(seed, first_slot + game, **options) for game in range(num_games)]
-        return PythonEngine(
-            boards,
-            num_players=2,
-            num_actions=9,
-            num_features=18,
-            num_stats=2,
-            num_info=2,
-            num_bots=2,
-            state_bytes=self.state_bytes,
-        )
+        return python_engine(self, boards)
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
         cells = ["XO."[cell] for cell in np.asarray(state)[:9].view(np.int8)]
@@ -234,17 +225,7 @@ class PicksGame(HostGame):
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
         options = {"num_players": self.num_players, "limit": self.limit, "fault": self.fault}
-        return PythonEngine(
-            [Picks(seed, first_slot + game, **options) for game in range(num_games)],
-            num_players=self.num_players,
-            num_actions=NUMBERS,
-            num_features=self.num_features,
-            num_stats=1,
-            num_info=2,
-            num_bots=2,
-            state_bytes=self.state_bytes,
-            simultaneous=True,
-        )
+        return python_engine(self, [Picks(seed, first_slot + game, **options) for game in range(num_games)])
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
         how, lucky, *picks = np.asarray(state)[1 : 3 + self.num_players].view(np.int8).tolist()
@@ -348,15 +329,7 @@ class SignalsGame(HostGame):
         return str(action) if asked < 2 or seat in (None, asked) else "a number"
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
-        return PythonEngine(
-            [Talk(seed, first_slot + game) for game in range(num_games)],
-            num_players=4,
-            num_actions=CHOICES,
-            num_features=3 * CHOICES,
-            num_stats=1,
-            num_bots=2,
-            state_bytes=self.state_bytes,
-        )
+        return python_engine(self, [Talk(seed, first_slot + game) for game in range(num_games)])
 
 
 class HostSignals(HostEnv):

@@ -28,7 +28,7 @@ def reseal(place: Path, change: Callable[[dict], None] = lambda record: None) ->
 
 
 def database(place: Path, **options: Any) -> tensorstore.KvStore:
-    """The OCDBT database in `state/`, to be read and written."""
+    """Returns the OCDBT database in `state/`, to be read and written."""
     base = {"driver": "file", "path": f"{place / 'state'}/"}
     return tensorstore.KvStore.open({"driver": "ocdbt", "base": base, **options}).result()
 
@@ -52,7 +52,7 @@ def claim(place: Path, leaf: str, shape: list[int]) -> None:
 
 
 def zeros(size: int) -> bytes:
-    """A zstd frame of `size` zeros, in blocks of one repeated byte: a small file that grows 32,768 times."""
+    """Returns a zstd frame of `size` zeros, in blocks of one repeated byte: a small file that grows 32,768 times."""
     blocks, left = [], size
     while left > 0:
         count = min(left, 1 << 17)

@@ -59,11 +59,11 @@ class Kuhn(Env):
         )
 
     def observe(self, state: KuhnState, seat: jax.Array) -> jax.Array:
-        """bool[7]: the own card, the history."""
+        """Returns bool[7]: the own card, the history."""
         return observation(state.cards[seat], state.history)
 
     def permute_hidden(self, state: KuhnState, seat: jax.Array, key: Key) -> KuhnState:
-        """The other card is either of the two that the seat does not hold."""
+        """Draws the other card from the two that the seat does not hold."""
         other = (state.cards[seat] + 1 + jax.random.randint(key, (), 0, 2)) % CARDS
         return state.replace(cards=state.cards.at[1 - seat].set(other.astype(jnp.int8)))
 
@@ -73,7 +73,7 @@ class Kuhn(Env):
 
 
 def observation(card: Any, history: Any) -> jax.Array:
-    """bool[7]"""
+    """Returns bool[7]: the card, the history."""
     return jnp.concatenate([jnp.arange(CARDS) == card, jnp.arange(HISTORIES) == history])
 
 
@@ -81,7 +81,7 @@ def observation(card: Any, history: Any) -> jax.Array:
 
 
 def bets_of(network: Network, params: Any) -> np.ndarray:
-    """f64[CARDS, HISTORIES], a network's probability of a bet by own card and history."""
+    """Returns f64[CARDS, HISTORIES], a network's probability of a bet by own card and history."""
     seen = jnp.stack([observation(*each) for each in itertools.product(range(CARDS), range(HISTORIES))])
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, None)))
     logits = evaluate(params, (), seen, jnp.ones(2, bool))[1]
@@ -89,7 +89,7 @@ def bets_of(network: Network, params: Any) -> np.ndarray:
 
 
 def expected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """f64[CARDS, CARDS], expected chips of the first seat by both cards; policies are those of `bets_of`."""
+    """Returns f64[CARDS, CARDS], expected chips of the first seat by both cards; policies are those of `bets_of`."""
     chips = np.zeros((CARDS, CARDS))
     for a, b in itertools.permutations(range(CARDS), 2):
         sign = 1.0 if a > b else -1.0

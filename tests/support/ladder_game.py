@@ -53,7 +53,7 @@ class Ladder(Env):
         )
 
     def observe(self, state: LadderState, seat: jax.Array) -> jax.Array:
-        """f32[1]: nothing."""
+        """Returns f32[1]: nothing."""
         return jnp.zeros(1, jnp.float32)
 
     def permute_hidden(self, state: LadderState, seat: jax.Array, key: Key) -> LadderState:

@@ -45,7 +45,7 @@ class Levers(Env):
         return state.replace(rewards=jnp.float32(paid)[None], terminated=jnp.bool_(True))
 
     def observe(self, state: LeverState, seat: jax.Array) -> jax.Array:
-        """bool[4], the right lever."""
+        """Returns bool[4], the right lever."""
         return jnp.arange(4) == state.right
 
     def render(self, state: LeverState, seat: int | None = None) -> str:

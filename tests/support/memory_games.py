@@ -8,7 +8,6 @@ seen. Without memory a seat is right in a quarter of the questions, whatever it 
 from __future__ import annotations
 
 import struct as binary
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from jaxrl_envs.contract.env import Env, Key, State, public_fields
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import HostGame
-from jaxrl_envs.host.python_game import PythonGame
+from jaxrl_envs.host.python_game import PythonGame, python_engine
 
 CUES = 4
 SEATS = 2
@@ -70,7 +69,7 @@ class Recall(Env):
         )
 
     def observe(self, state: RecallState, seat: jax.Array) -> jax.Array:
-        """f32[C + 1]: the cue if it is shown now, whether it is asked for."""
+        """Returns f32[C + 1]: the cue if it is shown now, whether it is asked for."""
         # How many decisions the seat has made: the seat to move is asked, the other one has moved or will.
         own = (state.number + 1 - seat) // SEATS
         cue = (jnp.arange(CUES) == state.cues[seat]) & (own == 0)
@@ -145,17 +144,13 @@ class RecallGame(HostGame):
 
     id, version = "host_recall", "1"
     num_players, num_actions, num_features, state_bytes = SEATS, CUES, CUES + 1, binary.calcsize(LAYOUT)
-    bots, info_names, perfect_information, may_truncate = ("random",), (), False, False
 
     def __init__(self, delays: tuple[int, ...]):
         self.delays = tuple(delays)
         self.stat_names = tuple(f"right_{delay}" for delay in self.delays)
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
-        games = [RecallOnHost(seed, first_slot + game, self.delays) for game in range(num_games)]
-        sizes: dict[str, Any] = {"num_players": SEATS, "num_actions": CUES, "num_features": CUES + 1}
-        counts = {"num_stats": len(self.delays), "num_info": 0, "num_bots": 1, "state_bytes": self.state_bytes}
-        return PythonEngine(games, **sizes, **counts)
+        return python_engine(self, [RecallOnHost(seed, first_slot + game, self.delays) for game in range(num_games)])
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
         return "recall"

@@ -49,7 +49,7 @@ class Machine:
         )
 
     def processes(self) -> list[int]:
-        """All processes of the machine."""
+        """Returns all processes of the machine."""
         return family(self._process.pid)
 
     def begun(self) -> None:
@@ -118,7 +118,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def workers_of(pid: int) -> list[int]:
-    """The workers in a process tree."""
+    """Returns the workers in a process tree."""
     return [each for each in family(pid) if name_of(each).startswith("ray::EngineWorker")]
 
 
@@ -126,7 +126,7 @@ def workers_of(pid: int) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """The command line of a process; empty if it is gone."""
+    """Returns the command line of a process; empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
@@ -134,7 +134,7 @@ def name_of(pid: int) -> str:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """Returns a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -26,12 +26,13 @@ def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any
 
 
 def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
-    """A program for TicTacToe, or for another game."""
+    """Returns a program for TicTacToe, or for another game."""
     return make_program(config, env or HostTicTacToe(opening=True))
 
 
-def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
-    """Names of the threads that should have ended; waits a little for those that are ending."""
+def threads_left() -> list[str]:
+    """Returns the names of the threads that should have ended; waits a little for those that are ending."""
+    names = "actor", "engine", "worker"
 
     def left() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +20,6 @@ from websockets.sync.client import connect
 
 from jaxrl.serve.app import make_server
 from jaxrl.serve.server import Server, ServerSettings
-from tests.support.limits import limited
 
 GAMES = (
     "tests.support.games:HighCard",
@@ -108,42 +108,28 @@ class Person:
 def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
     """A server that keeps its tables in `folder`."""
     settings.setdefault("games", GAMES)
-    found: list[str] = []
-    server = Server(ServerSettings(port=port, folder=folder, runs=folder / "runs", **settings))
-    running = make_server(server, lambda text, **_: found.append(text))
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    end = time.monotonic() + 30
-    while not found and time.monotonic() < end:
-        time.sleep(0.02)
-    assert found, "the server does not listen"
-    try:
-        yield Client(int(found[0].partition("?")[0].rstrip("/").rpartition(":")[2]))
-    finally:
-        running.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
+    server = Server(ServerSettings(folder=folder, runs=folder / "runs", **settings))
+    running = make_server(server)
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield Client(listening.getsockname()[1])
+        finally:
+            running.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()
 
 
 @contextlib.contextmanager
-def serve_process(
-    folder: Path, *options: str, files: int = 0, write_limit: int = 0, port: int = 0
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`jaxrl serve` in a process of its own, and the address that it prints.
-
-    Args:
-      folder: of runs and tables.
-      options: further options of the command.
-      files: most descriptors that it may have open; 0: as many as this process.
-      write_limit: bytes at which its files end, as on a full disk; 0: none.
-      port: to listen on; 0: any.
-    """
-    limits = [f"-n {files}"] * (files > 0) + [f"-f {write_limit // 1024}"] * (write_limit > 0)
-    command = [sys.executable, "-m", "jaxrl", "serve", "--port", str(port), "--runs", str(folder), *options]
-    env = os.environ | {"JAX_PLATFORMS": "cpu"}
+def serve_process(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`jaxrl serve` with its runs and tables in `folder`, in a process of its own, and the address that it prints."""
+    command = [sys.executable, "-m", "jaxrl", "serve", "--port", "0", "--runs", str(folder), *options]
+    # A process whose files may not grow would leave truncated bytecode for everybody else (cpython issue 126606).
+    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
     with (
         open(folder / "server.log", "a") as log,
-        subprocess.Popen(limited(command, *limits), stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
     ):
         try:
             assert process.stdout is not None

@@ -87,7 +87,7 @@ class Terminal:
         self._screen.resize(ROWS, columns)
 
     def press(self, keys: bytes) -> None:
-        """Types."""
+        """Types keys."""
         os.write(self._file, keys)
 
     def until(self, condition: Callable[[], bool], seconds: float = 120.0) -> bool:

@@ -47,7 +47,7 @@ def small_config(
     stagger: int = 0,
     **ppo: Any,
 ) -> Config:
-    """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `ppo`."""
+    """Returns a configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `ppo`."""
     defaults = {
         "epochs": 2,
         "minibatches": 2,
@@ -88,7 +88,7 @@ def program(env: Env, config: Config) -> Anakin:
 
 
 def run(program: Program, state: Any, calls: int = 1) -> tuple[Any, dict[str, np.ndarray]]:
-    """The state after some calls, and the metrics of the last one."""
+    """Returns the state after some calls, and the metrics of the last one."""
     found: metrics.Metrics = {}
     for _ in range(calls):
         state, found, _ = program.advance(state)
@@ -102,7 +102,7 @@ def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Anakin, 
 
 
 def with_hyper(state: Any, *, total_updates: float | None = None, **changed: Any) -> Any:
-    """The state with other traced hyper-parameters: numbers, and schedules as `make_schedule` gives them."""
+    """Returns the state with other traced hyper-parameters: numbers, and schedules as `make_schedule` gives them."""
     hyper = state.learner.hyper
     assert changed.keys() <= hyper.numbers.keys() | hyper.schedules.keys()
     hyper = hyper.replace(
@@ -114,7 +114,7 @@ def with_hyper(state: Any, *, total_updates: float | None = None, **changed: Any
 
 
 def values_of(program: Program, params: Any, observations: Any) -> np.ndarray:
-    """f32[N], the network's values of N observations."""
+    """Returns f32[N], the network's values of N observations."""
     network = program.algorithm.network
     count = jax.tree.leaves(observations)[0].shape[0]
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
@@ -122,13 +122,13 @@ def values_of(program: Program, params: Any, observations: Any) -> np.ndarray:
 
 
 def in_mesh(function: Any) -> Any:
-    """The function compiled inside a mesh of one device."""
+    """Returns the function compiled inside a mesh of one device."""
     mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
     return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=Spec(), out_specs=Spec(), check_vma=False))
 
 
 def on_host(tree: Any) -> Any:
-    """The leaves as NumPy arrays, typed keys as their words."""
+    """Returns the leaves as NumPy arrays, typed keys as their words."""
 
     def leaf_on_host(leaf: jax.Array) -> np.ndarray:
         is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)

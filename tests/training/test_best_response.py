@@ -20,6 +20,7 @@ from jaxrl.games import make_games
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs import directory as runs
 from jaxrl.training.config import ExploitConfig
+from jaxrl.training.exploit import exploitability
 from jaxrl.training.exploit.best_response import Exploiter, response_config, same_updates, starts_of
 from jaxrl.training.loop import Training
 from jaxrl_envs.shared.errors import UserError
@@ -209,9 +210,11 @@ def test_the_command_measures_checkpoints_and_keeps_what_it_finds(home, capsys):
     assert records[1]["outcomes"]["games"] == 8
     assert [record["start"] for record in records] == ["policy"] * 2 and records[0]["fair_share"] == 0.5
     assert cli.main([*command[:2], "--budget", "same", "--from", "scratch", "--deals", "4"]) == 0
-    record = json.loads(run.exploitability_file.read_text())[-1]
+    record, control = json.loads(run.exploitability_file.read_text())[-2:]
     told = capsys.readouterr().out
     assert record["settings"]["updates"] == 10 and record["start"] == "scratch"  # 8 updates, self_play 0.2
+    assert control["settings"] == record["settings"] and control["update"] == 2  # the nearest to a tenth of 8
+    assert record["policy"] == "league" and control["policy"].startswith("control: ")
     assert "as many decisions as it each" in told and "fair 50.0%" in told
     assert cli.main([*command, "--budget", "same"]) == 2
     assert "leave one out" in capsys.readouterr().err
@@ -221,13 +224,46 @@ def test_the_command_measures_checkpoints_and_keeps_what_it_finds(home, capsys):
     assert "use newest, best, or one of" in capsys.readouterr().err
 
 
+def test_each_checkpoint_has_its_own_budget_and_a_control_that_of_the_last(home, capsys, monkeypatch):
+    run, made = runs.RunDirectory(home / "runs" / "league"), []
+
+    class Counting:
+        def __init__(self, config, *games):
+            self.updates = config.exploit.updates
+
+        def from_each_start(self, params, update, seed):
+            made.append((update, self.updates))
+            return []
+
+    monkeypatch.setattr(exploitability, "Exploiter", Counting)
+    command = ["exploit", str(run.path), "--checkpoint", "2,8", "--budget", "same", "--control"]
+    assert cli.main([*command, f"{run.path}@4"]) == 0
+    assert made == [(2, 3), (8, 10), (4, 10)]
+    made.clear()
+    assert cli.main([*command, "nothing"]) == 2 and not made, "a name that is wrong costs no training"
+    assert cli.main([*command, "zoo:battle"]) == 2
+    assert "plays another game" in capsys.readouterr().err
+
+
+def test_a_bot_in_the_place_of_the_policy_is_another_lower_bound(home, capsys):
+    """The perfect player wins every game of Nim that begins with a pile from which one can be won, from either seat."""
+    run = runs.RunDirectory(home / "runs" / "league")
+    command = ["exploit", str(run.path), "--updates", "2", "--deals", "16", "--control", "none"]
+    assert cli.main([*command, "--deviators", "perfect,random"]) == 0
+    perfect, random = json.loads(run.exploitability_file.read_text())[-2:]
+    assert [perfect["start"], random["start"]] == ["perfect", "random"] and perfect["update"] == 8
+    assert perfect["gain"]["mean"] > random["gain"]["mean"] and perfect["gain"]["mean"] >= 0
+    assert "perfect in its place wins" in capsys.readouterr().out
+    assert cli.main([*command, "--deviators", "unknown"]) == 2 and "unknown" in capsys.readouterr().err
+
+
 def test_the_command_measures_a_policy_file_as_it_measures_its_run(home, capsys, tmp_path):
     run, file = runs.RunDirectory(home / "runs" / "league"), tmp_path / "tiny.jaxrl"
     assert cli.main(["export", str(run.path), str(file)]) == 0
     rows_of, kept = [], []
     for name in (str(run.path), str(file)):
         capsys.readouterr()
-        assert cli.main(["exploit", name, "--updates", "2", "exploit.learning_rate=0.5"]) == 0
+        assert cli.main(["exploit", name, "--updates", "2", "--control", "none", "exploit.learning_rate=0.5"]) == 0
         rows_of.append([cell.strip() for cell in capsys.readouterr().out.split("\n|")[-1].split("|")])
         kept.append(run.exploitability_file.read_bytes())
     assert rows_of[0][1:5] == rows_of[1][1:5] and rows_of[0][1:3] == ["8", "policy"]

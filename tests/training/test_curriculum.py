@@ -384,7 +384,7 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
     deals: list[int] = []
 
     class Counting:
-        def __init__(self, config: configs.Config, env: Env, table: Env):
+        def __init__(self, config: configs.Config, env: Env, table: Env, deviators: tuple[str, ...]):
             deals.append(config.evaluate.deals)
 
         def from_each_start(self, *args: Any) -> list[Exploit]:

@@ -78,7 +78,7 @@ def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])  # to which the command adds
     began: list[tuple[bool, int]] = []
 
-    def trained(plan, run, *, resume):
+    def trained(plan, run, *, resume, callbacks=()):
         began.append((resume, plan.config.run.devices))
         configs.save(plan.config, run.config_file)
         (run.path / ".checkpoints-saved").touch()

@@ -23,11 +23,11 @@ from jaxrl import config as configs
 from jaxrl.games import make_games
 from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
-from jaxrl.training import checkpoints, loop, memory_budget, stall_detection
+from jaxrl.training import checkpoints, loop, memory_budget, reports
 from jaxrl.training.anakin.loop import Anakin
+from jaxrl.training.loop import UpdateTrace
 from jaxrl.training.make import make_program
-from jaxrl.training.profiling import UpdateTrace
-from jaxrl.training.stall_detection import StallDetector
+from jaxrl.training.reports import StallDetector
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.shared.errors import UserError
 from tests.support.killing import assert_same, kill, newest, rows
@@ -265,7 +265,7 @@ def test_changed_hyper_parameters_apply_after_a_resume(home, two_updates):
 
 
 def test_a_policy_that_does_not_move_is_told(home, capsys, monkeypatch):
-    monkeypatch.setattr(stall_detection, "LEAST_UPDATES", 3)
+    monkeypatch.setattr(reports, "LEAST_UPDATES", 3)
     assert train(home, "still", "ppo.learning_rate=1e-9") == 0
     told = capsys.readouterr().err
     assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told

@@ -57,26 +57,6 @@ def test_blocks_may_be_nested_and_survive_exceptions(clock):
     assert timers.report(1000) == {PREFIX + "action": 2.0, PREFIX + "forward": 1.0}
 
 
-def test_threads_are_summed_also_when_they_are_gone():
-    timers = Timers(True)
-    inside = threading.Barrier(3)
-
-    def work() -> None:
-        inside.wait()
-        for _ in range(1000):
-            with timers.backward:
-                pass
-        timers.add_ns("env_step", 1_000_000)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    report = timers.report(1000)
-    assert report[PREFIX + "env_step"] == 3.0 and 0 < report[PREFIX + "backward"] < 1000
-
-
 def test_blocks_of_two_threads_do_not_mix():
     timers = Timers(True)
     entered, leave = threading.Event(), threading.Event()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxrl_envs.shared.display.seats import whom
+
 STONES = ("tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "go_19x19")  # planes: own stones, the other's
 PIECES = ("chess", "gardner_chess")  # planes: own pawn, knight, ..., then the other's
 OPEN = (*STONES, *PIECES, "2048", "animal_shogi", "backgammon", "shogi")  # games of perfect information
@@ -25,16 +27,17 @@ def board_text(name: str, observation: np.ndarray, seat: int, you: int | None) -
     """
     planes = np.asarray(observation)
     if name in STONES:
-        marks, legend = ("XO", "OX")[seat], _legend(you)
+        marks, legend = ("XO", "OX")[seat], f"X: {whom(0, you)}, O: {whom(1, you)}"
     elif name in PIECES:
-        marks, legend = "PNBRQKpnbrqk", f"{_called(seat, you)}: PNBRQK, {_called(1 - seat, you)}: pnbrqk"
+        marks, legend = "PNBRQKpnbrqk", f"{whom(seat, you)}: PNBRQK, {whom(1 - seat, you)}: pnbrqk"
     elif name == "2048":
         return "\n".join(" ".join(f"{2**k if k else '.':>5}" for k in row) for row in planes.argmax(axis=-1))
     elif name.startswith("minatar"):
         marks, legend = COLUMNS[: planes.shape[-1]], "a letter is a plane of the observation"
     else:
         raise NotImplementedError(f"pgx:{name} has no text rendering")
-    cells = [[_mark(marks, cell) for cell in row] for row in planes[:, :, : len(marks)]]
+    planes = planes[:, :, : len(marks)]
+    cells = [[marks[int(np.argmax(cell))] if cell.any() else "." for cell in row] for row in planes]
     width = len(str(len(cells)))
     head = [" " * width + " " + " ".join(column_name(name, i) for i in range(len(cells[0])))]
     slope = name == "hex"  # a row stands half a cell to the right of the one above
@@ -56,15 +59,3 @@ def place_name(name: str, action: int, size: int) -> str:
 def column_name(name: str, column: int) -> str:
     """Names a column: a letter, or in Connect Four its number, which is that of the action."""
     return str(column) if name == "connect_four" else COLUMNS[column]
-
-
-def _mark(marks: str, cell: np.ndarray) -> str:
-    return marks[int(np.argmax(cell))] if cell.any() else "."
-
-
-def _called(seat: int, you: int | None) -> str:
-    return "you" if seat == you else f"seat {seat}"
-
-
-def _legend(you: int | None) -> str:
-    return f"X: {_called(0, you)}, O: {_called(1, you)}"

@@ -62,8 +62,7 @@ class GymnaxEnv(Env):
             **public_fields(num_players=1, num_actions=self.num_actions),
         )
 
-    def _step(self, state: State, action: jax.Array, key: Key) -> GymnaxState:
-        assert isinstance(state, GymnaxState)
+    def _step(self, state: State, action: jax.Array, key: Key) -> State:
         observation, inner, reward, done, _ = self.game.step_env(key, state.inner, action, self.params)
         if hasattr(self.game, "is_truncated"):
             terminated, truncated = done, self.game.is_truncated(inner, self.params)

@@ -27,7 +27,7 @@ from jaxrl_envs.adapters import require
 from jaxrl_envs.host.engine import PythonEngine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.host.game import HostGame
-from jaxrl_envs.host.python_game import PythonGame, ReplayedGame
+from jaxrl_envs.host.python_game import PythonGame, ReplayedGame, python_engine
 from jaxrl_envs.shared.errors import UserError, nearest
 
 Tensor = Literal["auto", "information_state", "observation"]
@@ -101,14 +101,7 @@ class OpenSpielGame(HostGame):
         self.how_to_play = f"{self.kind.long_name}, by OpenSpiel: https://openspiel.readthedocs.io/en/latest/games.html"
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
-        return PythonEngine(
-            [_Game(self, seed, first_slot + game) for game in range(num_games)],
-            num_players=self.num_players,
-            num_actions=self.num_actions,
-            num_features=self.num_features,
-            state_bytes=self.state_bytes,
-            num_bots=1,
-        )
+        return python_engine(self, [_Game(self, seed, first_slot + game) for game in range(num_games)])
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
         """Returns the position in OpenSpiel's words."""

@@ -79,5 +79,4 @@ class PgxEnv(Env):
         )
 
     def _inner(self, state: State) -> Any:
-        assert isinstance(state, PgxState)
         return state.inner.replace(**{name: getattr(state, name) for name in _SHARED})

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from jaxrl_envs.battle import actions, random_setups, settings
-from jaxrl_envs.battle.display import events
+from jaxrl_envs.battle.display import drawing, events, render
 from jaxrl_envs.battle.display.how_to_play import COLOURS, TEXT
 from jaxrl_envs.battle.display.position import BattlePosition, look
 from jaxrl_envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
@@ -92,21 +92,15 @@ class BattleGame(HostGame):
         return BattleEngine(self.rules, num_games, seed=seed, first_slot=first_slot)
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        from jaxrl_envs.battle.display.render import render_text
-
-        return render_text(self.position(state), seat)
+        return render.render_text(self.position(state), seat)
 
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
-        from jaxrl_envs.battle.display.drawing import draw
-
-        return draw(self.position(state), seat)
+        return drawing.draw(self.position(state), seat)
 
     def click_areas(
         self, state: np.ndarray, seat: int, legal: Sequence[int]
     ) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
-        from jaxrl_envs.battle.display.drawing import click_areas
-
-        return click_areas(self.position(state), legal)
+        return drawing.click_areas(self.position(state), legal)
 
     def action_name(self, action: int) -> str:
         return actions.action_name(action)

@@ -31,11 +31,11 @@ SIDE, NUMBER, UNIT, ID = range(2), range(2**31), range(-1, MAX_UNITS), range(NUM
 SQUAD = (range(MAX_MODELS + 1), range(25), range(256), [range(64 * 64)])  # models, wounds of the first, flags, cells
 STATE = (range(1, 21), SIDE, (NUMBER, NUMBER), (NUMBER, NUMBER), ([SQUAD], [SQUAD]))  # round, active, CP, VP, squads
 ROW = ("side", "kind", "unit", "subject", "roll", "needed", "legal ids", "action", "dice before it")  # a decision
-ASKED, LEGAL, ACTION = slice(6), 6, 7
+LEGAL, ACTION = 6, 7
 
 
 def rules_of(record: Record) -> tuple[list[BattleMap], tuple[Roster, Roster], BattleSettings]:
-    """Maps, rosters and settings of a record.
+    """Returns maps, rosters and settings of a record.
 
     Raises:
       ValueError: one of them is not valid.
@@ -161,9 +161,7 @@ KINDS = (
             **{"config": {"maps": list}, "rosters": (object, object), "seed": range(2**64), "slot": NUMBER},
             **{"episode": NUMBER, "key": str, "players": (str, str), "map_index": NUMBER, "left": SIDE, "first": SIDE},
             **{"faces": [range(2, 256)], "dice": [range(1, 256)]},
-            "decisions": [
-                (SIDE, range(len(DECISIONS)), UNIT, UNIT, range(100), range(100), [ID], ID, NUMBER),
-            ],
+            "decisions": [(SIDE, range(len(DECISIONS)), UNIT, UNIT, range(100), range(100), [ID], ID, NUMBER)],
             "scripts": [(ID,) * len(STYLES)],
             "obs": [(NUMBER, SIDE, [(range(NUM_FEATURES), float)])],
             **{"start": STATE, "half_turns": [STATE]},

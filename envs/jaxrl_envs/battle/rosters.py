@@ -244,7 +244,7 @@ def roster_from_tree(tree: Any, source: str = "roster") -> Roster:
 
 
 def _refuse_empty_weapons(tree: Any, place: Place) -> None:
-    """A weapon that was begun and not written is a mistake; a unit without one leaves the key out."""
+    """Refuses a weapon that was begun and not written; a unit without one leaves the key out."""
     units = tree.get("units") if isinstance(tree, dict) else None
     for number, unit in enumerate(units if isinstance(units, list) else ()):
         for key in ("ranged", "melee"):

@@ -105,23 +105,23 @@ def make_bots() -> Mapping[str, Bot]:
 
 
 def make_switch(names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-    """One player that plays as ``names[index]``: (state, index i32[], key) -> i32[]; its cost is that of one bot."""
+    """Returns a player that plays as ``names[index]``, at the cost of one: (state, index i32[], key) -> i32[]."""
     if set(names) <= {"random"}:
-        return lambda state, index, key: _pick(state.legal, key)  # type: ignore[attr-defined]
+        return lambda state, index, key: _pick(state.legal, key)
     table = np.stack([weights_of(name) for name in names])
     noisy = np.array([name == "noisy" for name in names])
 
     def choose(state: State, index: jax.Array, key: Key) -> jax.Array:
         pick_key, noise_key = jax.random.split(key)
         row = _row(table, index)
-        actions = legal_slots(state.legal)  # type: ignore[attr-defined]
+        actions = legal_slots(state.legal)
         score = scores(state, actions, row)
         if noisy.any():
-            real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)  # type: ignore[attr-defined]
+            real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)
             # A repetition of the first action must not give that action a second draw.
             noise = jnp.where(real, NOISE * jax.random.normal(noise_key, (SLOTS,)), -jnp.inf)
             score += jnp.where(jnp.any((index == np.arange(len(names))) & noisy), noise, 0.0)
-        return _pick(best_word(actions, score, state.legal), pick_key)  # type: ignore[attr-defined]
+        return _pick(best_word(actions, score, state.legal), pick_key)
 
     return choose
 
@@ -133,8 +133,8 @@ def make_odds(names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
     noise, weight = np.polynomial.hermite_e.hermegauss(16)
 
     def odds(state: State, action: jax.Array) -> jax.Array:
-        actions = legal_slots(state.legal)  # type: ignore[attr-defined]
-        real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)  # type: ignore[attr-defined]
+        actions = legal_slots(state.legal)
+        real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)
         score = jax.vmap(scores, in_axes=(None, None, 0))(state, actions, jnp.asarray(table))
         chosen = real & (actions == action)
         best = real & (score >= jnp.max(score, axis=1, keepdims=True) - TIE)
@@ -151,7 +151,7 @@ def make_odds(names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
 
 def scores(state: State, actions: jax.Array, weights: jax.Array) -> jax.Array:
     """f32[SLOTS]: the scores of actions (i32[SLOTS]) for the seat to move, with one bot's weights f32[F]."""
-    game = state.game  # type: ignore[attr-defined]
+    game = state.game
     before, hand = mine_first(game.table, game.seat), of_seat(game.hands, game.seat)
     features = jax.vmap(turn_features, in_axes=(None, None, None, 0))(before, hand, game.ply, actions)
     total = jnp.zeros(actions.shape, jnp.float32)
@@ -296,9 +296,8 @@ def _bonus(play: Play, before: Zones, after: Zones, change: _Change, target: jax
     copied = strength_of(field(before.queue, play.copied))
     seal = jnp.where(change.my_gain > change.opp_gain, 1.5, jnp.where(change.opp_gain > change.my_gain, -1.0, 0.0))
     more = _number_of_mine(after.queue) > _number_of_mine(before.queue)
-    leading = 0.5 * sum(
-        jnp.where(_is_mine(token), token_points(token), 0) for token in (field(after.queue, 0), field(after.queue, 1))
-    )
+    first = (field(after.queue, place) for place in (0, 1))
+    leading = 0.5 * sum(jnp.where(_is_mine(token), token_points(token), 0) for token in first)
     by_species = {
         c.SKUNK: skunk,
         c.PARROT: jnp.where(target > c.SPECIES, 0.5, -0.5) * token_points(target),

@@ -11,13 +11,15 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from jaxrl_envs.beasty_bar import observe, rules
+from jaxrl_envs.beasty_bar import bots, lookahead, observe, rules
 from jaxrl_envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from jaxrl_envs.beasty_bar.deal import Pile, deal_all, deal_card, given, spare_pile
+from jaxrl_envs.beasty_bar.display import drawing, events, position, render, upright
 from jaxrl_envs.beasty_bar.display.how_to_play import TEXT
 from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, BeastyBarGame, Zones
-from jaxrl_envs.contract.env import Bot, ClickArea, Env, Key, State, Tokens, public_fields, select
+from jaxrl_envs.contract.env import Bot, ClickArea, Key, State, Tokens, public_fields, select
 from jaxrl_envs.shared.cards import nth_set_bit, scale
+from jaxrl_envs.shared.display.forms import TwoForms
 from jaxrl_envs.shared.errors import UserError
 
 REWARDS = ("outcome", "wins", "margin", "shaped")
@@ -32,7 +34,7 @@ class BeastyBarState(State):
     next: tuple[Pile, Pile]
 
 
-class BeastyBar(Env):
+class BeastyBar(TwoForms):
     """Beasty Bar for two players, 31 actions, 21 to 24 turns.
 
     Dealing: each turn deals one card per seat of the *next* game, whose deal is complete after twelve turns. A game
@@ -46,6 +48,7 @@ class BeastyBar(Env):
     reference_bot = "distilled"
     how_to_play = TEXT
     free_options = ("reward",)
+    wide, tall = drawing, upright
 
     def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):
         """Makes a table.
@@ -72,14 +75,12 @@ class BeastyBar(Env):
         return self._begin(piles, keys[2])
 
     def reset(self, state: State, key: Key) -> BeastyBarState:
-        assert isinstance(state, BeastyBarState)
         spare_key, start_key = jax.random.split(key)
         bits = jax.random.bits(spare_key, (2,))
         piles = [select(pile.is_dealt, pile, spare_pile(bits[i])) for i, pile in enumerate(state.next)]
         return self._with_observation(self._begin(tuple(piles), start_key))
 
     def _step(self, state: State, action: jax.Array, key: Key) -> BeastyBarState:
-        assert isinstance(state, BeastyBarState)
         bits = jax.random.bits(key, (2,))
         dealt = tuple(deal_card(pile, state.game.ply, HAND_SIZE, bits[i]) for i, pile in enumerate(state.next))
         state = self._wrap(state.replace(next=dealt), rules.step(state.game, action.astype(jnp.int32)))
@@ -90,103 +91,78 @@ class BeastyBar(Env):
         )
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
-        assert isinstance(state, BeastyBarState)
         return observe.pack(state.game, seat)
 
     def features(self, observation: jax.Array) -> jax.Array:
         compact = observe.features(observation)
-        if not self.lookahead:
-            return compact
-        from jaxrl_envs.beasty_bar.lookahead import effects
-
-        return jnp.concatenate([compact, effects(observation)])
+        return jnp.concatenate([compact, lookahead.effects(observation)]) if self.lookahead else compact
 
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation)
 
     def privileged(self, state: State, seat: jax.Array) -> jax.Array:
-        assert isinstance(state, BeastyBarState)
         return observe.privileged(state.game, seat)
 
     def privileged_features(self, privileged: jax.Array) -> jax.Array:
         return observe.privileged_features(privileged)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
-        assert isinstance(state, BeastyBarState)
         action = jnp.asarray(action).astype(jnp.int32)
         bit = (state.legal >> jnp.clip(action, 0, NUM_ACTIONS - 1).astype(jnp.uint32)) & 1
         return (bit != 0) & (action >= 0) & (action < NUM_ACTIONS)
 
     def random_action(self, state: State, key: Key) -> jax.Array:
-        assert isinstance(state, BeastyBarState)
         count = lax.population_count(state.legal).astype(jnp.int32)
         return nth_set_bit([state.legal], scale(jax.random.bits(key), count))
 
     @property
     def bots(self) -> Mapping[str, Bot]:
-        from jaxrl_envs.beasty_bar.bots import make_bots
-
-        return make_bots()
+        return bots.make_bots()
 
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-        from jaxrl_envs.beasty_bar.bots import make_switch
-
         self._require_bots(names)
-        return make_switch(names)
+        return bots.make_switch(names)
 
     def bot_odds(self, names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
-        from jaxrl_envs.beasty_bar.bots import make_odds
-
         self._require_bots(names)
-        return make_odds(names)
+        return bots.make_odds(names)
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> BeastyBarState:
-        assert isinstance(state, BeastyBarState)
         return self._wrap(state, observe.redraw_hidden(state.game, seat, key))
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[BeastyBarState, jax.Array]:
-        assert isinstance(particle, BeastyBarState) and isinstance(actual, BeastyBarState)
         game, possible = observe.reconcile(particle.game, actual.game, seat, key)
         return self._wrap(actual, game), possible
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """points: in the bar; starter: 1 for the seat that began."""
-        assert isinstance(state, BeastyBarState)
         return {
             "points": rules.scores(state.game.table).astype(jnp.float32),
             "starter": (np.arange(2) == state.game.start).astype(jnp.float32),
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.beasty_bar.display.render import render_text
-
-        return render_text(self, state, seat)
+        return render.render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.beasty_bar.display.drawing import draw
-        from jaxrl_envs.beasty_bar.display.position import look
-
-        return draw(look(state, seat))
+        return str(self.form(seat).draw(position.look(state, seat)))
 
     def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
-        from jaxrl_envs.beasty_bar.display.drawing import draw
-        from jaxrl_envs.beasty_bar.display.position import settled
-
-        table = settled(before, int(action), after, seat)
-        return draw(table) if table else ""
+        table = position.settled(before, int(action), after, seat)
+        return str(self.form(seat).draw(table)) if table else ""
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
-        from jaxrl_envs.beasty_bar.display.drawing import click_areas
-        from jaxrl_envs.beasty_bar.display.position import look
+        legal = np.flatnonzero(np.asarray(state.legal_action_mask)).tolist()
+        areas: list[ClickArea] = self.form(seat).click_areas(position.look(state, seat), seat, legal)
+        return areas
 
-        return click_areas(
-            look(state, seat), seat, [int(action) for action in np.flatnonzero(np.asarray(state.legal_action_mask))]
-        )
+    def worth(self, value: float, standing: bool = False) -> str:
+        if self.reward in ("outcome", "wins"):
+            return f"{np.clip(50 * (1 + value), 0, 100):.0f} % to win"
+        return f"{36 * value:+.0f} points" if self.reward == "margin" else super().worth(value)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        from jaxrl_envs.beasty_bar.display.events import describe
-
-        return describe(self, before, int(action), after, seat)
+        return events.describe(self, before, int(action), after, seat)
 
     def action_name(self, action: int) -> str:
         if action < rules.FIRST_KANGAROO:
@@ -231,7 +207,8 @@ class BeastyBar(Env):
         state = BeastyBarState(observation=None, game=game, legal=nothing, next=(Pile.full(), Pile.full()), **public)
         return self._wrap(state, game)
 
-    def _wrap(self, state: BeastyBarState, game: BeastyBarGame) -> BeastyBarState:
+    def _wrap(self, state: State, game: BeastyBarGame) -> BeastyBarState:
+        assert isinstance(state, BeastyBarState)
         seat = game.seat
         over = rules.is_over(game.table)
         possible = rules.legal_word(game.table, of_seat(game.hands, seat))

@@ -87,7 +87,6 @@ def _play_games() -> Callable:
 
     def turn(state: BeastyBarState, action: jax.Array):
         after = env.step(state, action, jax.random.key(0))
-        assert isinstance(after, BeastyBarState)
         table = after.game.table
         return after, Turn(state.current_player, state.legal, table.queue, table.bar, table.out, after.terminated)
 

@@ -136,7 +136,7 @@ def _pair(low: jax.Array, high: jax.Array) -> jax.Array:
 
 
 def _sets(words: list[jax.Array]) -> list[jax.Array]:
-    """Own hand, own deck, unseen, own bar, other bar, own out, other out: u32[] each."""
+    """Returns own hand, own deck, unseen, own bar, other bar, own out, other out: u32[] each."""
     low = [words[i] & jnp.uint32(c.ALL_SPECIES) for i in range(4)]
     high = [(words[i] >> c.SPECIES) & jnp.uint32(c.ALL_SPECIES) for i in range(3)]
     return [low[0], high[0], low[1], high[1], low[2], high[2], low[3]]

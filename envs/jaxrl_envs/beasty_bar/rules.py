@@ -236,7 +236,7 @@ def _offset_of(queue: jax.Array, token: jax.Array) -> jax.Array:
 
 
 def step(game: BeastyBarGame, action: jax.Array) -> BeastyBarGame:
-    """One turn with the draw; `action` is i32[], legal."""
+    """Plays one turn with the draw; `action` is i32[], legal."""
     chex.assert_rank(action, 0)
     seat = game.seat
     play = decode(game.table.queue, action)

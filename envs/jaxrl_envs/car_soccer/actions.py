@@ -81,13 +81,8 @@ def _near(arena: Arena, tick_skip: int) -> jax.Array:
     x, y, z = (jnp.abs(value) for value in (arena.cars.position.x, arena.cars.position.y, arena.cars.position.z))
     walls = (x > field.SIDE - farthest) | (y > field.BACK - farthest) | (x + y > field.CORNER - 1.5 * farthest)
     level = (z < farthest) | (z > field.CEILING - farthest)
-    ball = arena.cars.position - _everywhere(arena)
+    ball = arena.cars.position - jax.tree.map(lambda leaf: leaf[..., None], arena.ball.position)
     return walls | level | (ball.length < ball_farthest) | _near_cars(arena.cars, 2 * farthest)
-
-
-def _everywhere(arena: Arena):
-    """Returns the ball's position, which has no axis of cars."""
-    return jax.tree.map(lambda leaf: leaf[..., None], arena.ball.position)
 
 
 def _near_cars(cars: Cars, distance: float) -> jax.Array:

@@ -103,7 +103,7 @@ def keeper(game: CarSoccerGame, teams: Teams) -> jax.Array:
 
 
 def rotation(game: CarSoccerGame, teams: Teams) -> jax.Array:
-    """A team that rotates: the car nearest to the ball shoots, the last of the others keeps goal, the rest follow.
+    """Plays as a team that rotates: the car nearest to the ball shoots, the last other keeps goal, the rest follow.
 
     They follow 2,000 uu behind the ball, on the other side of the field's middle. A car without mates is a `striker`.
     """
@@ -234,7 +234,7 @@ class _View(NamedTuple):
         return (jnp.abs(ball.position.x) + jnp.abs(ball.position.y) < 50) & (ball.velocity.length < 50)
 
     def angle(self, target: Vec) -> jax.Array:
-        """Angle from the car's front to a target, to the right, seen from above, rad."""
+        """Returns the angle from the car's front to a target, to the right, seen from above, rad."""
         towards, front = target - self.cars.position, self.cars.axes.forward
         return jnp.arctan2(front.x * towards.y - front.y * towards.x, front.x * towards.x + front.y * towards.y)
 

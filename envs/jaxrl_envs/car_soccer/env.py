@@ -20,10 +20,12 @@ from jaxrl_envs.car_soccer import (
     events,
     field,
     observe,
+    openings,
     prediction,
     scoreboard,
     setters,
 )
+from jaxrl_envs.car_soccer.display import drawing, render
 from jaxrl_envs.car_soccer.display.how_to_play import TEXT
 from jaxrl_envs.car_soccer.field import Teams
 from jaxrl_envs.car_soccer.game import CarSoccerGame, Step
@@ -63,6 +65,8 @@ class CarSoccer(Env):
       delay: ticks until a decision reaches the car, at most tick_skip.
       hitbox: octane | dominus | plank | breakout | hybrid | merc, of all cars.
       actions: table (all 90 rows) | ground (24 of them, which drive and boost but never jump or turn in the air).
+      openings: 0 to 1, share of a car's kickoffs that it drives by the book, see `openings`: until the ball is touched,
+        nothing else is legal.
       meshes: folder of collision meshes (.cmf) of your own; empty: the arena that comes with jaxrl.
       iterations: iterations of the contact solver; 10 as in the reference simulator, fewer are faster and less exact.
       setters: weights of the ways in which episodes begin: kickoff, random, air, shoot, replay.
@@ -91,8 +95,8 @@ class CarSoccer(Env):
     multi_output_fusion = True
     how_to_play = TEXT
     free_options = (
-        *("meshes", "setters", "difficulty", "replays", "reward_mode", "rewards", "annealed_by", "reward_clip"),
-        *("team_spirit", "zero_sum", "factors", "terminations", "truncations", "match_seconds"),
+        *("meshes", "openings", "setters", "difficulty", "replays", "reward_mode", "rewards", "annealed_by"),
+        *("reward_clip", "team_spirit", "zero_sum", "factors", "terminations", "truncations", "match_seconds"),
     )
     weight_options = ("rewards",)
     SETTERS: ClassVar[Mapping[str, setters.Setter]] = setters.SETTERS
@@ -111,6 +115,7 @@ class CarSoccer(Env):
         delay: int = 1,
         hitbox: str = "octane",
         actions: str = "table",
+        openings: float = 0.0,
         meshes: str = "",
         iterations: int = 10,
         setters: dict[str, float] | None = None,
@@ -136,11 +141,14 @@ class CarSoccer(Env):
         require(0 <= delay <= tick_skip, f"delay must be 0 to tick_skip ({tick_skip}), not {delay}")
         require(0 < iterations <= 50, f"iterations must be 1 to 50, not {iterations}")
         require(match_seconds > 0, f"match_seconds must be above 0, not {match_seconds}")
-        for name, value in {"difficulty": difficulty, "team_spirit": team_spirit, "zero_sum": zero_sum}.items():
+        shares = {"difficulty": difficulty, "openings": openings, "team_spirit": team_spirit, "zero_sum": zero_sum}
+        for name, value in shares.items():
             require(0 <= value <= 1, f"{name} must be 0 to 1, not {value}")
+        require(not openings or tick_skip == 8, f"openings are a book for tick_skip 8, not {tick_skip}")
         self.num_players, self.num_actions = self.teams.seats, rows.NUM_ACTIONS
         self.allowed = rows.ALLOWED[_known(actions, rows.ALLOWED, "actions")]
         self.tick_skip, self.delay, self.match_seconds = tick_skip, delay, float(match_seconds)
+        self.openings = openings
         self.seconds = tick_skip / field.TICKS  # of a decision
         self.settings = PhysicsSettings(tuple(map(int, self.teams.of)), _known(hitbox, HITBOXES, "hitbox"), iterations)
         self.meshes, self.geometry = meshes, world.of_folder(meshes) if meshes else world.own()
@@ -180,9 +188,8 @@ class CarSoccer(Env):
         _weights(truncations, self.TRUNCATIONS, "truncations")
         self.truncations = {name: seconds for name, seconds in truncations.items() if seconds > 0}
         require(bool(self.truncations), "an episode may never end: give timeout or no_touch under truncations")
-        self.terminations = [
-            self.TERMINATIONS[_known(name, self.TERMINATIONS, "terminations")] for name in terminations
-        ]
+        known = self.TERMINATIONS
+        self.terminations = [known[_known(name, known, "terminations")] for name in terminations]
         self.kicks_off = "goal" not in terminations  # a goal is followed by a kickoff
         self.plays_matches = "match" in terminations
         self.may_truncate = True
@@ -221,7 +228,7 @@ class CarSoccer(Env):
         return CarSoccerState(
             current_player=jnp.arange(seats, dtype=jnp.int32),
             observation=None,
-            legal_action_mask=rows.mask(arena, self.allowed, self.tick_skip),
+            legal_action_mask=self.legal(game),
             rewards=jnp.zeros(seats, jnp.float32),
             terminated=jnp.bool_(False),
             truncated=jnp.bool_(False),
@@ -231,12 +238,11 @@ class CarSoccer(Env):
             shares=jnp.zeros((len(self.reward.names), seats), jnp.float32),
         )
 
-    def _step(self, state: State, action: jax.Array, key: Key) -> CarSoccerState:
+    def _step(self, state: State, action: jax.Array, key: Key) -> State:
         del key  # all that chance decides follows from the seed of the arena
-        assert isinstance(state, CarSoccerState)
         return self.driven(state, jnp.asarray(rows.TABLE)[action])
 
-    def driven(self, state: CarSoccerState, controls: jax.Array) -> CarSoccerState:
+    def driven(self, state: State, controls: jax.Array) -> State:
         """Returns the state after the ticks of a decision with any controls, f32[P, 8], without an observation."""
         before = state.game
         arena = self._after_ticks(before, controls, is_over(state))
@@ -250,7 +256,7 @@ class CarSoccer(Env):
         game = self._continued(before, after) if self.kicks_off or self.plays_matches else after
         return state.replace(
             game=game,
-            legal_action_mask=rows.mask(game.arena, self.allowed, self.tick_skip),
+            legal_action_mask=self.legal(game),
             rewards=rewards,
             terminated=terminated,
             truncated=cut & ~terminated,
@@ -258,19 +264,25 @@ class CarSoccer(Env):
             shares=state.shares + shares,
         )
 
+    def legal(self, game: CarSoccerGame) -> jax.Array:
+        """bool[P, 90], see `actions.mask`; in an opening the row of the book alone."""
+        possible = rows.mask(game.arena, self.allowed, self.tick_skip)
+        if not self.openings:
+            return possible
+        row = openings.rows(game, self.teams, self.openings)[:, None]
+        return jnp.where(row < 0, possible, jnp.arange(self.num_actions) == row)
+
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F], see `observe`."""
         return self._views(state)[seat]
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """Figures of `behaviour`, and `reward_NAME`: the share of a component in the return, and what was cut off."""
-        assert isinstance(state, CarSoccerState)
         found = episode_stats.figures(state.figures, mates=bool(self.teams.mates.any()))
         shares = zip(self.reward.names, state.shares, strict=True)
         return found | {f"reward_{name}": share for name, share in shares}
 
     def reward_parts(self, state: State) -> dict[str, jax.Array]:
-        assert isinstance(state, CarSoccerState)
         return dict(zip(self.reward.weights, state.shares, strict=False))  # without the share that was clipped
 
     @property
@@ -278,7 +290,6 @@ class CarSoccer(Env):
         def bot(driver: bots.Driver) -> Bot:
             def play(state: State, key: Key) -> jax.Array:
                 del key
-                assert isinstance(state, CarSoccerState)
                 return rows.nearest(driver(state.game, self.teams), state.legal_action_mask)
 
             return play
@@ -305,23 +316,16 @@ class CarSoccer(Env):
         return rows.name(action)
 
     def render(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.car_soccer.display.render import render_text
-
-        return render_text(self, state)
+        return render.render_text(self, state)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.car_soccer.display.drawing import picture
-
-        return picture(self, state)
+        return drawing.picture(self, state)
 
     def film(self, states: Sequence[State], actions: Sequence[Any], *, pace: float = 1.0) -> str:
-        from jaxrl_envs.car_soccer.display.drawing import film
-
-        return film(self, states, pace=pace)
+        return drawing.film(self, states, pace=pace)
 
     def sketch(self, state: State) -> dict[str, Any]:
         """Places in uu, directions, boost of 100, who is demolished, which pads are there, goals, ticks."""
-        assert isinstance(state, CarSoccerState)
         arena, board = state.game.arena, state.game.board
         cars, axes = arena.cars, arena.cars.axes
         return {
@@ -337,9 +341,7 @@ class CarSoccer(Env):
         }
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        from jaxrl_envs.car_soccer.display.render import describe
-
-        return "an illegal action ends the game" if bool(after.illegal_action) else describe(self, before, after)
+        return "an illegal action ends the game" if bool(after.illegal_action) else render.describe(self, before, after)
 
     # ---- private ----------------------------------------------------------------------------------------------------
 
@@ -359,11 +361,10 @@ class CarSoccer(Env):
 
     def _views(self, state: State) -> jax.Array:
         """f32[P, F]."""
-        assert isinstance(state, CarSoccerState)
         return observe.observe(state.game, self.teams, self.view, self.extras, self.padded)
 
     def _continued(self, before: CarSoccerGame, after: CarSoccerGame) -> CarSoccerGame:
-        """The game after a kickoff, if a goal was scored and ended neither episode nor match, or overtime begins."""
+        """Returns the game after a kickoff, if a goal ended neither episode nor match, or overtime begins."""
         ended = after.board.over & self.plays_matches
         goal = jnp.any(events.goals(after.arena)) & self.kicks_off & ~ended
         overtime = after.board.overtime & ~before.board.overtime & self.plays_matches
@@ -407,7 +408,7 @@ def _known(name: str, names: Iterable[str], option: str) -> str:
 
 
 def _ends(value: Any, option: str) -> tuple[Any, Any]:
-    """The values at the beginning and at the end of the training: a single value at both."""
+    """Returns the values at the beginning and at the end of the training: a single value at both."""
     if isinstance(value, (tuple, list)):
         require(len(value) == 2, f"{option} must be one value, or two that it goes from and to, not {list(value)}")
         return value[0], value[1]

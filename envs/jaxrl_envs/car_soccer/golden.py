@@ -185,7 +185,7 @@ def _errors(record: Record, played: Poses) -> Errors:
 
 
 def _or_lost(errors: np.ndarray) -> np.ndarray:
-    """Errors, inf where ours is no number any more: nan says that there are no cars."""
+    """Returns errors, inf where ours is no number any more: nan says that there are no cars."""
     return np.where(np.isnan(errors), np.inf, errors)
 
 
@@ -280,10 +280,8 @@ def _check(record: Record) -> None:
     meta, ticks_, states = record["meta"], record["ticks"], record["states"]
     cars, count = len(meta["teams"]), len(states)
     require(cars <= 6, "teams must be at most six numbers, 0 or 1")
-    together = (
-        count == len(ticks_) > 1 and ticks_[0] == 0 and sorted(set(ticks_)) == ticks_ and ticks_[-1] <= record["T"]
-    )
-    require(together, "ticks and states do not belong together")
+    rising = count > 1 and ticks_[:1] == [0] and sorted(set(ticks_)) == ticks_ and ticks_[-1] <= record["T"]
+    require(count == len(ticks_) and rising, "ticks and states do not belong together")
     each = [len(state["cars"]) for state in states] + [len(rows) for _, rows in record["controls_rle"]]
     require(set(each) == {cars}, "not every state and every control has each car")
     fit({"car": ""} | meta, {"car": str}, "meta")
@@ -313,7 +311,7 @@ def _numbers(name: str, value: Any, *shape: int) -> None:
 
 
 def _scenario(name: str, meta: Record, found: Errors) -> tuple[str, bool]:
-    """A line for a scenario, and whether it is beyond its bound: flat ones without ties must be exact for 2 s."""
+    """Returns a line for a scenario, and whether it is beyond its bound: flat without ties, it is exact for 2 s."""
     until = min(SCENARIO_TICKS, meta.get("flat_until_tick", SCENARIO_TICKS) if meta["touches_mesh"] else SCENARIO_TICKS)
     is_bound = bool((found.ticks <= until).any())
     early = found.ticks <= max(until if is_bound else SCENARIO_TICKS, found.ticks[0])
@@ -327,7 +325,7 @@ def _scenario(name: str, meta: Record, found: Errors) -> tuple[str, bool]:
 
 
 def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]]:
-    """Rows for the ball and the worst car of a suite's episodes, and what is beyond the bounds."""
+    """Returns rows for the ball and the worst car of a suite's episodes, and what is beyond the bounds."""
     rows, beyond = [], []
     for body in ("ball", "car"):
         cells = []

@@ -79,7 +79,8 @@ def kickoff(key: Key, scene: Scene) -> Start:
     number = np.concatenate([np.arange(size) for size in teams.sizes])
     x, y, yaw = jnp.moveaxis(jnp.asarray(field.KICKOFFS)[order[number]], -1, 0)
     position = jnp.stack([x * teams.attack, y * teams.attack, jnp.full(teams.seats, field.CAR_REST)], axis=-1)
-    return _on_wheels(_still_ball(), position, yaw + np.pi * teams.of, jnp.full(teams.seats, field.START_BOOST))
+    ball = jnp.array([0.0, 0.0, field.BALL_REST], jnp.float32), jnp.zeros(3), jnp.zeros(3)
+    return _on_wheels(ball, position, yaw + np.pi * teams.of, jnp.full(teams.seats, field.START_BOOST))
 
 
 def random(key: Key, scene: Scene) -> Start:
@@ -213,11 +214,6 @@ def load_states(path: str, teams: Teams) -> Start:
 # ---- parts of a start -----------------------------------------------------------------------------------------------
 
 
-def _still_ball() -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Position, velocity and spin of a ball at a kickoff."""
-    return jnp.array([0.0, 0.0, field.BALL_REST], jnp.float32), jnp.zeros(3), jnp.zeros(3)
-
-
 def _on_wheels(
     ball: tuple[jax.Array, jax.Array, jax.Array], position: jax.Array, yaw: jax.Array, boost: jax.Array
 ) -> Start:
@@ -269,7 +265,7 @@ def _any_boost(key: Key, teams: Teams) -> jax.Array:
 
 
 def arena(start: Start, settings: PhysicsSettings, seed: jax.Array) -> Arena:
-    """The arena of a start; all pads are there, and cars that stand flat near the floor are on it."""
+    """Returns the arena of a start; all pads are there, and cars that stand flat near the floor are on it."""
     standing = (start.position[:, 2] < 25) & (start.rotation[:, 2, 2] > 0.9)
     cars = cars_at(vec(start.position), axes(start.rotation), start.boost)
     cars = cars.replace(velocity=vec(start.velocity), angular_velocity=vec(start.spin), on_ground=standing)

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from jaxrl_envs.conformance import display_checks, learning_checks, rules_checks
+from jaxrl_envs.conformance import display_checks, gpu_checks, learning_checks, rules_checks
 from jaxrl_envs.conformance.probe import Broken, NotApplicable, Probe
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import user_code
@@ -23,7 +23,9 @@ PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 FORM = "shapes_and_dtypes"  # a game that fails it cannot be played
 
 CHECKS: dict[str, Callable[[Probe], str | None]] = {  # by name, in the order in which they run
-    function.__name__: function for function in (*rules_checks.CHECKS, *learning_checks.CHECKS, *display_checks.CHECKS)
+    function.__name__: function
+    for checks in (rules_checks, learning_checks, display_checks, gpu_checks)
+    for function in checks.CHECKS
 }
 
 
@@ -88,9 +90,8 @@ def check(
     results: list[CheckResult] = []
     for name in only or CHECKS:
         formless = any(result.name == FORM and result.status == FAIL for result in results)
-        results.append(
-            CheckResult(name, SKIP, f"not tried: {FORM} comes first", 0.0) if formless else _run(name, probe)
-        )
+        skipped = CheckResult(name, SKIP, f"not tried: {FORM} comes first", 0.0)
+        results.append(skipped if formless else _run(name, probe))
         if on_result is not None:
             on_result(results[-1])
     return CheckReport(f"{env.id} {env.version}" if isinstance(env, Env) else repr(env), tuple(results))

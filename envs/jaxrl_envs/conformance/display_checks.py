@@ -6,18 +6,20 @@ The same conventions as in `rules_checks`.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl_envs.conformance.probe import NotApplicable, Probe, batch_size, item, require
-from jaxrl_envs.contract.env import PyTree, State
+from jaxrl_envs.conformance.probe import NotApplicable, Probe, batch_size, require, take
+from jaxrl_envs.contract.env import Env, PyTree, State
 
 
 def rendering(probe: Probe) -> str:
     """Checks that text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
-    states = [item(probe.first, 0), item(probe.running(1), 0), item(probe.ended(), 0)]
+    states = [take(probe.first, 0), take(probe.running(1), 0), take(probe.ended(), 0)]
     has = []
     for name, method in (("text", probe.env.render), ("SVG", probe.env.render_svg)):
         try:
@@ -35,48 +37,65 @@ def rendering(probe: Probe) -> str:
 
 
 def rendering_keeps_secrets(probe: Probe) -> str:
-    """Checks that exchanging what a seat cannot see leaves the text and the drawing for that seat unchanged."""
+    """Checks that exchanging what a seat cannot see leaves text, drawings and notes of actions for it unchanged."""
     env, states = probe.env, probe.running(12)
     count = batch_size(states)
-    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+    if probe.permute is None:
         raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
     seats = np.arange(count, dtype=np.int32) % env.num_players  # one seat a state: renderings are slow Python
-    permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(seats), probe.keys(18, count))
-    has = []
-    for name, method in (("text", env.render), ("drawing", env.render_svg)):
+    permuted = probe.permute(states, jnp.asarray(seats), probe.keys(18, count))
+    has: list[str] = []
+    shown: list[tuple[str, Callable[[State, int], Any]]] = [("text", env.render), ("drawing", env.render_svg)]
+    if env.upright is not env:
+        shown.append(("upright drawing", env.upright.render_svg))
+    if type(env).action_note is not Env.action_note:
+        shown.append(("notes of actions", lambda state, seat: _notes(env, state, seat)))
+    for name, method in shown:
         try:
-            method(item(states, 0), 0)
+            method(take(states, 0), 0)
         except NotImplementedError:
             continue
         has.append(name)
         for i, seat in enumerate(map(int, seats)):
-            same = method(item(states, i), seat) == method(item(permuted, i), seat)
-            require(same, f"the {name} for seat {seat} shows something that it must not see")
+            same = method(take(states, i), seat) == method(take(permuted, i), seat)
+            require(same, f"{name} for seat {seat}: something is shown that it must not see")
     if not has:
         raise NotApplicable("the game has no rendering for a seat")
     return f"{' and '.join(has)}, {count} states"
 
 
+def _notes(env: Env, state: State, seat: int) -> list[str]:
+    """Returns the notes of the legal actions of a seat, if it is asked."""
+    asked = not env.simultaneous and seat == _actor(state)
+    return [env.action_note(state, int(n)) for n in np.flatnonzero(state.legal_action_mask)] if asked else []
+
+
 def clickable(probe: Probe) -> str:
     """Checks that click areas lie in the drawing, name legal actions of the seat asked, and tell it nothing hidden."""
-    env, states = probe.env, probe.running(12)
-    count, first = batch_size(states), item(states, 0)
-    if env.simultaneous or not any(env.click_areas(item(states, i), _actor(item(states, i))) for i in range(count)):
+    if probe.env.upright is not probe.env:
+        _clickable(probe, probe.env.upright)
+    return _clickable(probe, probe.env)
+
+
+def _clickable(probe: Probe, env: Env) -> str:
+    states = probe.running(12)
+    count = batch_size(states)
+    if env.simultaneous or not any(env.click_areas(take(states, i), _actor(take(states, i))) for i in range(count)):
         raise NotApplicable("the game offers no click areas")
-    box = ElementTree.fromstring(env.render_svg(first, _actor(first))).get("viewBox", "").split()
-    width, height = float(box[2]), float(box[3])
     actors, permuted = np.asarray(states.current_player), None
-    if env.permute_hidden(first, jnp.int32(0), jax.random.key(0)) is not None:
-        permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(actors), probe.keys(50, count))
+    if probe.permute is not None:
+        permuted = probe.permute(states, jnp.asarray(actors), probe.keys(50, count))
     for i in range(count):
-        state, seat = item(states, i), int(actors[i])
+        state, seat = take(states, i), int(actors[i])
         areas = list(env.click_areas(state, seat))
         mask = np.asarray(state.legal_action_mask)
+        box = ElementTree.fromstring(env.render_svg(state, seat)).get("viewBox", "").split()
+        width, height = float(box[2]), float(box[3])
         for area in areas:
             inside = 0 <= area.x <= width - area.width and 0 <= area.y <= height - area.height
             require(inside, f"a click area of {env.action_name(area.actions[0])!r} lies outside of the drawing")
             require(all(mask[action] for action in area.actions), "a click area stands for an action that is not legal")
-        same = permuted is None or areas == list(env.click_areas(item(permuted, i), seat))
+        same = permuted is None or areas == list(env.click_areas(take(permuted, i), seat))
         require(same, f"the click areas for seat {seat} show something that it must not see")
     return f"{count} states"
 
@@ -109,8 +128,8 @@ def event_keeps_secrets(probe: Probe) -> str:
         for seat in range(env.num_players):
             if seat == actor or seen[0][i][seat] != seen[1][i][seat]:
                 continue
-            before = item(states, i)
-            told = [env.event(before, int(actions[k][i]), item(after[k], i), seat) for k in (0, 1)]
+            before = take(states, i)
+            told = [env.event(before, int(actions[k][i]), take(after[k], i), seat) for k in (0, 1)]
             require(all(isinstance(text, str) and text for text in told), "event must give a non-empty str")
             names = [env.action_name(int(actions[k][i])) for k in (0, 1)]
             sentence = f"event tells seat {seat} whether seat {actor} chose {names[0]!r} or {names[1]!r}"

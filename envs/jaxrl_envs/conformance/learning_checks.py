@@ -6,13 +6,13 @@ The same conventions as in `rules_checks`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl_envs.conformance.gpu_checks import equations
 from jaxrl_envs.conformance.probe import (
     NotApplicable,
     Probe,
@@ -20,8 +20,8 @@ from jaxrl_envs.conformance.probe import (
     difference,
     distinct,
     is_over,
-    item,
     require,
+    require_same,
     take,
 )
 from jaxrl_envs.conformance.rules_checks import FLOAT_TOLERANCE
@@ -66,7 +66,7 @@ def fresh_deals_at_reset(probe: Probe) -> str:
 
 def _draws_random_numbers(probe: Probe) -> bool:
     jaxpr = jax.make_jaxpr(probe.env.init)(jax.random.key(0))
-    return any(name.startswith(("random_", "threefry")) for name in _primitives(jaxpr.jaxpr))
+    return any(each.primitive.name.startswith(("random_", "threefry")) for each, _ in equations(jaxpr.jaxpr))
 
 
 def reset_starts_a_game(probe: Probe) -> None:
@@ -76,37 +76,22 @@ def reset_starts_a_game(probe: Probe) -> None:
     require(not np.asarray(first.illegal_action).any(), "reset returned a game with illegal_action set")
     require((np.asarray(first.rewards) == 0).all(), "reset returned a game with rewards")
     require(np.asarray(first.legal_action_mask).any(axis=-1).all(), "reset returned a game without a legal action")
-    changed = difference(_movers_views(probe, first), first.observation)
-    require(changed is None, f"the observation of a reset game is not that of its first state: {changed}")
+    sentence = "the observation of a reset game is not that of its first state: {}"
+    require_same(_movers_views(probe, first), first.observation, sentence)
 
 
 def final_observation_kept(probe: Probe) -> None:
     """Checks that auto-reset hands over the observation, rewards and flags of the state in which the game ended."""
-    before = _last_running(probe)
-    keys = probe.keys(12, batch_size(before.state))
-    step_keys = jax.vmap(jax.random.split)(keys)[:, 0]
-    stepped = probe.step(before.state, before.action, step_keys)
-    require(is_over(stepped).any(), "replaying the last action of a game does not end it")
-    _, final = probe.step_and_reset(before.state, before.action, keys)
-    for name in ("observation", "rewards", "terminated", "truncated", "illegal_action"):
-        changed = difference(getattr(final, name), getattr(stepped, name), FLOAT_TOLERANCE)
-        require(changed is None, f"auto-reset loses the final {name}{changed}")
-
-
-class LastStep(NamedTuple):
-    """The states before the last actions of games, and these actions."""
-
-    state: State
-    action: jax.Array
-
-
-def _last_running(probe: Probe) -> LastStep:
-    trace = probe.trace
-    index = np.argwhere(~trace.over[:-1] & trace.over[1:])
-    if len(index) == 0:
+    at = np.nonzero(~probe.trace.over[:-1] & probe.trace.over[1:])
+    if len(at[0]) == 0:
         raise NotApplicable("no random game ended")
-    at = (index[:, 0], index[:, 1])
-    return LastStep(probe.recorded(at), jnp.asarray(trace.actions[at]))
+    before, action, keys = probe.recorded(at), jnp.asarray(probe.trace.actions[at]), probe.keys(12, len(at[0]))
+    stepped = probe.step(before, action, jax.vmap(jax.random.split)(keys)[:, 0])
+    require(is_over(stepped).any(), "replaying the last action of a game does not end it")
+    _, final = probe.step_and_reset(before, action, keys)
+    for name in ("observation", "rewards", "terminated", "truncated", "illegal_action"):
+        sentence = f"auto-reset loses the final {name}{{}}"
+        require_same(getattr(final, name), getattr(stepped, name), sentence, FLOAT_TOLERANCE)
 
 
 def duplicate_deals(probe: Probe) -> str:
@@ -114,8 +99,7 @@ def duplicate_deals(probe: Probe) -> str:
     env = probe.env
     keys = probe.keys(13, probe.games)
     state = probe.compiled(env.init_deal)(keys)
-    changed = difference(state, probe.compiled(env.init_deal)(keys))
-    require(changed is None, f"init_deal gives another {changed} for the same key")
+    require_same(state, probe.compiled(env.init_deal)(keys), "init_deal gives another {} for the same key")
     one, other = state, state
     for t in range(min(probe.trace.steps, probe.max_steps)):
         action, step_keys = probe.random_action(one, probe.keys(3 * t, probe.games)), probe.keys(3 * t + 1, probe.games)
@@ -132,8 +116,8 @@ def duplicate_deals(probe: Probe) -> str:
 def observation_is_the_movers(probe: Probe) -> None:
     """Checks that `state.observation` is what `observe` gives for the seat to move (for all in simultaneous games)."""
     for states in (probe.running(64), probe.ended()):
-        changed = difference(_movers_views(probe, states), states.observation)
-        require(changed is None, f"state.observation{changed} is not observe(state, current_player)")
+        sentence = "state.observation{} is not observe(state, current_player)"
+        require_same(_movers_views(probe, states), states.observation, sentence)
 
 
 def _movers_views(probe: Probe, states: State) -> Any:
@@ -169,9 +153,8 @@ def _tokens(probe: Probe, views: Any) -> str:
         inside = (np.asarray(values) >= 0) & (np.asarray(values) < limit)
         require(inside.all(), f"a token's {name} is not in 0 .. {limit - 1}")
     for leaf in (tokens.features, tokens.context):
-        require(
-            leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a token feature is not finite float32"
-        )
+        finite = leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all()
+        require(finite, "a token feature is not finite float32")
     return f"{tokens.suit.shape[2]} tokens"
 
 
@@ -193,11 +176,8 @@ def _candidates(probe: Probe, views: Any) -> str:
     for leaf in (view.context, view.entities, view.options):
         require(leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a feature is not finite float32")
     if view.option_entity is not None:
-        about = np.asarray(view.option_entity)
-        require(
-            ((about >= -1) & (about < entities)).all(),
-            f"an option is about an entity that is not in -1 .. {entities - 1}",
-        )
+        inside = (np.asarray(view.option_entity) >= -1) & (np.asarray(view.option_entity) < entities)
+        require(inside.all(), f"an option is about an entity that is not in -1 .. {entities - 1}")
     return f"{entities} entities and {options} options"
 
 
@@ -211,10 +191,8 @@ def bots_are_legal(probe: Probe) -> str:
     for name, choose in probe.bots.items():
         chosen = jax.eval_shape(choose, probe.first, probe.keys(0, probe.games))
         found = f"{chosen.dtype}{list(chosen.shape[1:])}"
-        require(
-            (chosen.dtype, chosen.shape[1:]) == (jnp.int32, form),
-            f"bot {name!r} returns {found}, not int32{list(form)}",
-        )
+        right = (chosen.dtype, chosen.shape[1:]) == (jnp.int32, form)
+        require(right, f"bot {name!r} returns {found}, not int32{list(form)}")
         trace = probe.play(choose)
         wrong = int((~trace.legal).sum())
         require(wrong == 0, f"bot {name!r} chose {wrong} illegal actions in {probe.games} games")
@@ -226,11 +204,10 @@ def bots_keep_to_what_they_see(probe: Probe) -> str:
     """Checks that exchanging what a seat cannot see changes no bot's choice for it."""
     env, states = probe.env, probe.running(64)
     count, keys = batch_size(states), probe.keys(24, batch_size(states))
-    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+    if probe.permute is None:
         raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
-    permute = probe.compiled(env.permute_hidden)
     for seat in range(env.num_players):
-        permuted = permute(states, jnp.full(count, seat, jnp.int32), probe.keys(25 + seat, count))
+        permuted = probe.permute(states, jnp.full(count, seat, jnp.int32), probe.keys(25 + seat, count))
         asked = np.asarray(states.current_player) == seat  # bool[B], or bool[B, P] if simultaneous
         for name, bot in probe.bots.items():
             changed = asked & (np.asarray(bot(states, keys)) != np.asarray(bot(permuted, keys)))
@@ -279,38 +256,17 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 def program_size(probe: Probe) -> str:
     """Checks that a step compiles in reasonable time; says how large the program is."""
     env = probe.env
-    state, key = item(probe.first, 0), prng.fast_key(0)
+    state, key = take(probe.first, 0), prng.fast_key(0)
     action = probe.random_action(probe.first, probe.keys(0, probe.games))[0]
-    equations = sum(1 for _ in _primitives(jax.make_jaxpr(env.step)(state, action, key).jaxpr))
+    size = sum(1 for _ in equations(jax.make_jaxpr(env.step)(state, action, key).jaxpr))
     keys = probe.keys(0, COMPILE_BATCH)
     states = jax.eval_shape(jax.vmap(env.init), keys)
     actions = jax.ShapeDtypeStruct((COMPILE_BATCH, *action.shape), action.dtype)
     start = time.perf_counter()
     jax.jit(jax.vmap(env.step)).lower(states, actions, keys).compile()
     seconds = time.perf_counter() - start
-    require(seconds <= SLOW_COMPILE_SECONDS, f"a step takes {seconds:.0f} s to compile ({equations} equations)")
-    return f"{equations} jaxpr equations, a batch of {COMPILE_BATCH} steps compiles in {seconds:.1f} s"
-
-
-def _primitives(jaxpr: Any) -> Iterator[str]:
-    """Yields the names of all equations of a jaxpr; an equation that only calls another jaxpr counts as its content."""
-    for equation in jaxpr.eqns:
-        inner = list(_inner(equation.params.values()))
-        if inner:
-            for sub in inner:
-                yield from _primitives(sub)
-        else:
-            yield equation.primitive.name
-
-
-def _inner(values: Any) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            yield from _inner(value)
-        elif hasattr(value, "eqns"):
-            yield value
-        elif hasattr(getattr(value, "jaxpr", None), "eqns"):
-            yield value.jaxpr
+    require(seconds <= SLOW_COMPILE_SECONDS, f"a step takes {seconds:.0f} s to compile ({size} equations)")
+    return f"{size} jaxpr equations, a batch of {COMPILE_BATCH} steps compiles in {seconds:.1f} s"
 
 
 CHECKS = (

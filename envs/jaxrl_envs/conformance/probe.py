@@ -84,6 +84,13 @@ class Probe:
         return {name: self.compiled(bot) for name, bot in self.env.bots.items()}
 
     @cached_property
+    def permute(self) -> Callable[[State, jax.Array, jax.Array], State] | None:
+        """states, seats, keys [B] -> states with what the seats cannot see exchanged. None: the game does not say."""
+        one, seat, key = take(self.first, 0), jnp.int32(0), jax.random.key(0)
+        stated = jax.eval_shape(self.env.permute_hidden, one, seat, key) is not None
+        return self.compiled(self.env.permute_hidden) if stated else None
+
+    @cached_property
     def views(self) -> Callable[[State], PyTree]:
         """States [B] -> the observations of all seats [B, P, ...]."""
         seats = jnp.arange(self.env.num_players, dtype=jnp.int32)
@@ -182,7 +189,7 @@ class Probe:
         index = index[np.sort(self.rng.permutation(len(index))[:count])]
         return self.recorded((index[:, 0], index[:, 1]))
 
-    def recorded(self, at: tuple[np.ndarray, np.ndarray]) -> State:
+    def recorded(self, at: tuple[np.ndarray, ...]) -> State:
         """States [N] of the random games, by their steps i32[N] and games i32[N]."""
         return from_numpy(jax.tree.map(lambda leaf: leaf[at], self.trace.states), self.first)
 
@@ -196,7 +203,7 @@ def is_over(state: State) -> np.ndarray:
 
 
 def batch_size(tree: PyTree) -> int:
-    """B of a batch."""
+    """Returns B of a batch."""
     return jax.tree.leaves(tree)[0].shape[0]
 
 
@@ -212,11 +219,6 @@ def concatenated(trees: list[PyTree], count: int) -> PyTree:
     """Returns the first `count` elements of several batches."""
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *map(to_numpy, trees))
     return from_numpy(joined, trees[0])
-
-
-def item(tree: PyTree, index: int) -> PyTree:
-    """Returns one element of a batch."""
-    return take(tree, index)
 
 
 def mask_value(mask: np.ndarray, action: np.ndarray, delegated: int = 0) -> np.ndarray:
@@ -267,6 +269,12 @@ def difference(a: PyTree, b: PyTree, tolerance: float = 0.0) -> str | None:
         if not same:
             return jax.tree_util.keystr(path)
     return None
+
+
+def require_same(a: PyTree, b: PyTree, sentence: str, tolerance: float = 0.0) -> None:
+    """Raises `Broken` with `sentence`, in which {} is the first leaf that differs, unless two trees are equal."""
+    changed = difference(a, b, tolerance)
+    require(changed is None, sentence.replace("{}", changed or "").removesuffix(": "))
 
 
 def same_structure(a: PyTree, b: PyTree) -> bool:

@@ -6,6 +6,8 @@ A check returns a sentence worth knowing (or None), raises `Broken` with the pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +16,9 @@ from jaxrl_envs.conformance.probe import (
     NotApplicable,
     Probe,
     batch_size,
-    difference,
-    item,
+    is_key,
     require,
+    require_same,
     same_structure,
     take,
 )
@@ -80,14 +82,13 @@ def shapes_and_dtypes(probe: Probe) -> str:
         found = f"{leaf.dtype}{list(leaf.shape)}"
         require((leaf.shape, str(leaf.dtype)) == (shape, dtype), f"{name} is {found}, not {dtype}{list(shape)}")
     action = jax.ShapeDtypeStruct(lead, jnp.int32)
-    for name, after in (
-        ("step", _stepped(env, state, action, key)),
-        ("reset", jax.eval_shape(env.reset, state, key)),
-    ):
+    reset = jax.eval_shape(env.reset, state, key)
+    for name, after in (("step", _stepped(env, state, action, key)), ("reset", reset)):
         changed = _form_difference(state, after)
         require(changed is None, f"{name} changes the shape or dtype of {changed}")
-    size = sum(int(np.prod(leaf.shape)) * _itemsize(leaf) for leaf in jax.tree.leaves(state))
-    return f"a state has {len(jax.tree.leaves(state))} leaves, {size:,} bytes"
+    leaves = jax.tree.leaves(state)
+    size = sum(int(np.prod(leaf.shape)) * (8 if is_key(leaf) else leaf.dtype.itemsize) for leaf in leaves)
+    return f"a state has {len(leaves)} leaves, {size:,} bytes"
 
 
 def _require_state(env: Env, name: str, made: object) -> None:
@@ -103,14 +104,9 @@ def _stepped(env: Env, state: State, action: jax.ShapeDtypeStruct, key: jax.Shap
         return jax.eval_shape(env.step, state, action, key)
     except (TypeError, ValueError):
         changed = _form_difference(state.replace(observation=None), made.replace(observation=None))
-        require(
-            changed is None, f"{user_code.place_of(type(env)._step)}: _step changes the shape or dtype of {changed}"
-        )
+        where = user_code.place_of(type(env)._step)
+        require(changed is None, f"{where}: _step changes the shape or dtype of {changed}")
         raise
-
-
-def _itemsize(leaf: jax.ShapeDtypeStruct) -> int:
-    return 8 if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.dtype.itemsize
 
 
 def _form_difference(before: State, after: State) -> str | None:
@@ -208,8 +204,7 @@ def _require_lost(probe: Probe, states: State, action: np.ndarray, seats: np.nda
     expected = np.where(is_offender, -penalty, penalty / max(env.num_players - 1, 1))
     right = np.allclose(np.asarray(after.rewards), expected, atol=1e-6)
     require(right, f"rewards after {name} are {np.asarray(after.rewards)[0]}, not {expected[0]}")
-    changed = difference(after.replace(**_public(states)), states)
-    require(changed is None, f"{name} was executed: {changed} changed")
+    require_same(after.replace(**_public(states)), states, f"{name} was executed: {{}} changed")
 
 
 def _public(state: State) -> dict[str, object]:
@@ -231,8 +226,7 @@ def absorbing_end(probe: Probe) -> None:
     for stream in range(3):
         action = jnp.asarray(probe.rng.integers(0, probe.env.num_actions, (count, *lead)), jnp.int32)
         after = probe.step(ended, action, probe.keys(stream, count))
-        changed = difference(after.replace(rewards=ended.rewards), ended)
-        require(changed is None, f"a step after the end changes {changed}")
+        require_same(after.replace(rewards=ended.rewards), ended, "a step after the end changes {}")
 
 
 def rewards(probe: Probe) -> str:
@@ -277,34 +271,30 @@ def deterministic_by_key(probe: Probe) -> None:
     env, states = probe.env, probe.running(16)
     keys = probe.keys(3, batch_size(states))
     action = probe.random_action(states, keys)
-    changed = difference(probe.compiled(env.step)(states, action, keys), probe.step(states, action, keys))
-    require(changed is None, f"step gives another {changed} for the same key")
-    changed = difference(probe.compiled(env.init)(keys), probe.init(keys))
-    require(changed is None, f"init gives another {changed} for the same key")
+    step, init = probe.compiled(env.step), probe.compiled(env.init)
+    require_same(step(states, action, keys), probe.step(states, action, keys), "step gives another {} for the same key")
+    require_same(init(keys), probe.init(keys), "init gives another {} for the same key")
 
 
 def jit_equals_no_jit(probe: Probe) -> None:
     """Checks that a compiled step and an uncompiled one agree (floats up to rounding)."""
-    states = probe.running(1)
-    keys = probe.keys(4, batch_size(states))
-    actions = probe.random_action(states, keys)
-    compiled = probe.step(states, actions, keys)
-    for i in range(batch_size(states)):
-        eager = probe.env.step(item(states, i), actions[i], keys[i])
-        changed = difference(item(compiled, i), eager, FLOAT_TOLERANCE)
-        require(changed is None, f"{changed} differs between the compiled and the uncompiled step")
+    _require_alike(probe, 1, 4, probe.env.step, "the compiled and the uncompiled step")
 
 
 def vmap_equals_loop(probe: Probe) -> None:
     """Checks that a batch of games gives what the games give one by one: no lane depends on another."""
-    states = probe.running(16)
-    keys = probe.keys(5, batch_size(states))
+    _require_alike(probe, 16, 5, jax.jit(probe.env.step), "a batch and a single game")
+
+
+def _require_alike(probe: Probe, count: int, stream: int, step: Callable[..., State], what: str) -> None:
+    """Checks that `step` gives for each of `count` states what the compiled step of a batch gives."""
+    states = probe.running(count)
+    keys = probe.keys(stream, batch_size(states))
     actions = probe.random_action(states, keys)
     batched = probe.step(states, actions, keys)
-    single = jax.jit(probe.env.step)
     for i in range(batch_size(states)):
-        changed = difference(item(batched, i), single(item(states, i), actions[i], keys[i]), FLOAT_TOLERANCE)
-        require(changed is None, f"{changed} differs between a batch and a single game")
+        one = step(take(states, i), actions[i], keys[i])
+        require_same(take(batched, i), one, f"{{}} differs between {what}", FLOAT_TOLERANCE)
 
 
 CHECKS = (

@@ -19,8 +19,9 @@ from jaxrl_envs.conformance.probe import (
     difference,
     from_numpy,
     is_key,
-    item,
     require,
+    require_same,
+    take,
     to_numpy,
 )
 from jaxrl_envs.contract.env import PyTree, State
@@ -36,33 +37,27 @@ def hidden_information(probe: Probe) -> str:
     count = batch_size(states)
     if env.perfect_information:
         return _nothing_hidden(probe)
-    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+    if probe.permute is None:
         raise NotApplicable("no permute_hidden; if nothing is hidden, perfect_information = True makes it searchable")
-
-    permute = probe.compiled(env.permute_hidden)
 
     @probe.compiled
     def views(state: State, permuted: State, seat: jax.Array) -> tuple[Any, Any, jax.Array]:
-        differs = jnp.any(state.legal_action_mask != permuted.legal_action_mask, axis=-1) & (
-            state.current_player == seat
-        )
+        asked = state.current_player == seat
+        differs = jnp.any(state.legal_action_mask != permuted.legal_action_mask, axis=-1) & asked
         return env.observe(state, seat), env.observe(permuted, seat), jnp.any(differs)
 
     exchanged = 0
     for seat in range(env.num_players):
         seats = jnp.full(count, seat, jnp.int32)
-        worlds = [permute(states, seats, probe.keys(14 + stream, count)) for stream in range(4)]
+        worlds = [probe.permute(states, seats, probe.keys(14 + stream, count)) for stream in range(4)]
         for permuted in worlds:
             before, after, differs = views(states, permuted, seats)
             exchanged += difference(states, permuted) is not None
-            changed = difference(before, after)
-            require(
-                changed is None, f"the observation of seat {seat} shows something that it must not see{at(changed)}"
-            )
+            require_same(before, after, f"the observation of seat {seat} shows something that it must not see: {{}}")
             require(not differs.any(), f"permute_hidden changes the legal actions of seat {seat}, whose turn it is")
-        again = permute(worlds[1], seats, probe.keys(14, count))
-        changed = difference(*(world.replace(observation=None) for world in (worlds[0], again)))
-        require(changed is None, f"what permute_hidden draws depends on what seat {seat} cannot see{at(changed)}")
+        again = probe.permute(worlds[1], seats, probe.keys(14, count))
+        one, other = (world.replace(observation=None) for world in (worlds[0], again))
+        require_same(one, other, f"what permute_hidden draws depends on what seat {seat} cannot see: {{}}")
     return f"{count} states, every seat" if exchanged else "nothing is hidden"
 
 
@@ -77,7 +72,7 @@ def _nothing_hidden(probe: Probe) -> str:
 def privileged_view(probe: Probe) -> str:
     """Checks that `privileged` is finite f32[G] for every seat once expanded, and shows something hidden from it."""
     env, states = probe.env, probe.running(64)
-    count, one = batch_size(states), item(states, 0)
+    count, one = batch_size(states), take(states, 0)
     if env.privileged(one, jnp.int32(0)) is None:
         raise NotApplicable("no privileged: no critic can be trained that sees what is hidden")
 
@@ -87,12 +82,11 @@ def privileged_view(probe: Probe) -> str:
 
     for group in (states, probe.ended()):
         found = expand(group)
-        require(
-            found.dtype == jnp.float32 and found.ndim == 3, f"it is {found.dtype}{list(found.shape[2:])}, not f32[G]"
-        )
+        formed = found.dtype == jnp.float32 and found.ndim == 3
+        require(formed, f"it is {found.dtype}{list(found.shape[2:])}, not f32[G]")
         require(np.isfinite(np.asarray(found)).all(), "a feature of it is not finite")
-    if env.permute_hidden(one, jnp.int32(0), jax.random.key(0)) is not None:
-        exchanged = probe.compiled(env.permute_hidden)(states, jnp.zeros(count, jnp.int32), probe.keys(28, count))
+    if probe.permute is not None:
+        exchanged = probe.permute(states, jnp.zeros(count, jnp.int32), probe.keys(28, count))
         changed = difference(expand(states)[:, 0], expand(exchanged)[:, 0])
         require(changed is not None, "exchanging what seat 0 cannot see changes nothing of it")
     return f"{found.shape[2]} features"
@@ -102,7 +96,7 @@ def beliefs(probe: Probe) -> str:
     """Checks that `reconcile` gives the seat's view back, reads nothing hidden of the real state, takes all worlds."""
     env, states = probe.env, probe.running(64)
     key, count = jax.random.key(0), batch_size(states)
-    one = item(states, 0)
+    one = take(states, 0)
     world = env.permute_hidden(one, jnp.int32(0), key)
     if world is None or env.reconcile(world, one, jnp.int32(0), key) is None:
         raise NotApplicable("the game does not implement reconcile, so a search keeps no belief")
@@ -120,11 +114,9 @@ def beliefs(probe: Probe) -> str:
     for seat in range(env.num_players):
         seats = jnp.full(count, seat, jnp.int32)
         before, after, possible, first, second = carry_over(states, seats, probe.keys(18 + seat, count))
-        changed = difference(before, after)
-        require(changed is None, f"reconcile changes what seat {seat} sees{at(changed)}")
+        require_same(before, after, f"reconcile changes what seat {seat} sees: {{}}")
         require(np.asarray(possible).all(), f"reconcile rejects a world that permute_hidden gave seat {seat}")
-        changed = difference(first, second)
-        require(changed is None, f"reconcile reads what seat {seat} cannot see of the real state{at(changed)}")
+        require_same(first, second, f"reconcile reads what seat {seat} cannot see of the real state: {{}}")
     return f"{count} states, every seat"
 
 
@@ -132,7 +124,7 @@ def card_beliefs(probe: Probe) -> str:
     """Checks that every hidden card is where `card_beliefs` allows it, that the room adds up, and that worlds with
     drawn holders look the same to the seat, have them, and tell nothing else of what it cannot see."""
     env, states = probe.env, probe.running(64)
-    count, one = batch_size(states), item(states, 0)
+    count, one = batch_size(states), take(states, 0)
     if env.card_beliefs(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:
         raise NotApplicable("no card_beliefs: no belief can be learnt of who holds what")
 
@@ -151,38 +143,28 @@ def card_beliefs(probe: Probe) -> str:
         return known, real, drawn, view, again, env.holders(again, env.privileged(world, seat)), *plain
 
     for seat in range(env.num_players):
-        known, *each, before, after, found, world, twin = compare(
-            states, jnp.full(count, seat), probe.keys(29 + seat, count)
-        )
+        seats, keys = jnp.full(count, seat), probe.keys(29 + seat, count)
+        known, *each, before, after, found, world, twin = compare(states, seats, keys)
         hidden, room = np.asarray(known.possible).any(axis=2), np.asarray(known.room)
-        require(
-            (room >= 0).all() and (room.sum(axis=1) == hidden.sum(axis=1)).all(), "the room is not that of all hidden"
-        )
+        complete = (room >= 0).all() and (room.sum(axis=1) == hidden.sum(axis=1)).all()
+        require(complete, "the room is not that of all hidden")
         for holders, whose in zip(map(np.asarray, each), ("where things are", "what is drawn"), strict=True):
             here = holders[..., None] == np.arange(room.shape[1])
             fits = (holders >= 0) == hidden
-            require(
-                (fits & ~(here & ~np.asarray(known.possible)).any(axis=2)).all(), f"{whose} is not thought possible"
-            )
+            possible = fits & ~(here & ~np.asarray(known.possible)).any(axis=2)
+            require(possible.all(), f"{whose} is not thought possible")
             require((here.sum(axis=1) == room).all(), f"{whose} does not fill the room")
-        changed = difference(before, after)
-        require(changed is None, f"world_with changes what seat {seat} sees{at(changed)}")
+        require_same(before, after, f"world_with changes what seat {seat} sees: {{}}")
         require((np.asarray(found) == np.asarray(each[1])).all(), "world_with puts things elsewhere than asked")
-        changed = difference(world, twin)
-        require(changed is None, f"what world_with draws depends on what seat {seat} cannot see{at(changed)}")
+        require_same(world, twin, f"what world_with draws depends on what seat {seat} cannot see: {{}}")
     return f"{known.possible.shape[1]} things, {room.shape[1]} holders"
-
-
-def at(path: str | None) -> str:
-    """Returns a path in a pytree as the end of a sentence."""
-    return f": {path}" if path else ""
 
 
 # ---- whether anything is hidden --------------------------------------------------------------------------------------
 
 
 def _require_open(probe: Probe) -> list[str]:
-    """The private leaves with changes that the seat to move does not see, perhaps because they follow from others.
+    """Returns private leaves with changes that the seat to move does not see, perhaps as they follow from others.
 
     Raises:
       Broken: another seat sees it: that is hidden information.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +53,11 @@ class State:
     terminated: jax.Array
     truncated: jax.Array
     illegal_action: jax.Array
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, leaf: str) -> Any:
+            """Returns a private leaf: functions of a game take its own states for those of the contract."""
 
 
 S = TypeVar("S", bound=State)
@@ -307,11 +312,11 @@ class Env(abc.ABC):
         return chosen & inside
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        """Named f32[P] metrics of a finished game beyond its rewards, e.g. points; meaningful once it is over."""
+        """Returns named f32[P] metrics of a finished game beyond its rewards, once it is over."""
         return {}
 
     def reward_parts(self, state: State) -> dict[str, jax.Array]:
-        """Named f32[P], the sum of each reward component per seat since the game began, for diagrams."""
+        """Returns named f32[P], the sum of each reward component per seat since the game began, for diagrams."""
         return {}
 
     # ---- bots and other programs that play the game -------------------------------------------------------------
@@ -373,7 +378,7 @@ class Env(abc.ABC):
     # ---- what networks read -------------------------------------------------------------------------------------
 
     def features(self, observation: PyTree) -> jax.Array:
-        """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
+        """Returns an observation as f32[F] for a dense network; stored packed, it is expanded here, late."""
         return _flat(observation)
 
     @property
@@ -426,24 +431,40 @@ class Env(abc.ABC):
         """Returns the state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
+    @property
+    def upright(self) -> Env:
+        """The same game with drawings and click areas for a screen that is taller than wide, such as a phone's; by
+        default itself, with the drawings that it has."""
+        return self
+
     def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
         """A drawing of what a step settles and the next state no longer shows, such as a completed trick, as `seat` may
         see it; "" (the default) if there is nothing of the kind. Of turn-based games."""
         return ""
 
     def part_scores(self, before: State, action: int, after: State) -> PartScores | None:
-        """The scores of the part of the game that a step ends, for a score sheet; None (the default) if it ends none.
+        """Returns the scores of the part of the game that a step ends, for a score sheet; None if it ends none.
         Shown to every seat, so only what all of them know. Of turn-based games."""
         return None
 
     def click_areas(self, state: State, seat: int) -> Sequence[ClickArea]:
-        """Clickable areas of the drawing that `seat`, whose turn it is, is shown (`render_svg`); legal actions only.
+        """Returns clickable areas of the drawing that `seat`, whose turn it is, is shown; legal actions only.
         Actions without an area are chosen from a list."""
         return ()
 
     def action_name(self, action: int) -> str:
         """Returns a short human-readable name of an action."""
         return str(action)
+
+    def action_note(self, state: State, action: int) -> str:
+        """Returns what a legal action promises, in a few words for people, such as "+60 if exact"; "" by default. It
+        may tell only what the seat that is asked can see."""
+        return ""
+
+    def worth(self, value: float, standing: bool = False) -> str:
+        """Returns an expected return, or an expected `standing`, in words for people, such as "+12 points" or "65 % to
+        win"."""
+        return f"{'standing' if standing else 'return'} {value:+.2f}"
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
         """Describes one step in one or more short sentences for people.
@@ -604,7 +625,7 @@ def select(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:
 
 
 def public_fields(*, num_players: int, num_actions: int) -> dict[str, jax.Array]:
-    """The public leaves of a running turn-based game before its first action; a game's `_init` starts from them."""
+    """Returns the public leaves of a turn-based game before its first action, from which `_init` starts."""
     return {
         "current_player": jnp.int32(0),
         "legal_action_mask": jnp.ones(num_actions, bool),

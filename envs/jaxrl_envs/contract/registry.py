@@ -13,12 +13,16 @@ else a registered game offers (recorded games, commands, a section of configurat
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
 import importlib.util
 import inspect
 import re
+import sys
 import types
 import typing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxrl_envs.shared import user_code
@@ -51,6 +55,9 @@ _LIBRARIES: dict[str, str] = {
     "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv",
     "openspiel": "jaxrl_envs.adapters.openspiel_games:OpenSpielEnv",
 }
+
+
+SOURCES = (".py", ".pyx", ".pxd")
 
 
 class Option(NamedTuple):
@@ -93,9 +100,8 @@ def make(id: str, **options: Any) -> Env:
     env = factory(*arguments, **_checked(id, _options(factory), options))
     absent = [name for name in ("id", "version", "num_players", "num_actions") if not hasattr(env, name)]
     if absent:
-        raise UserError(
-            f"game {id!r} lacks {' and '.join(absent)}: set them in the class, {user_code.place_of(factory)}."
-        )
+        where = user_code.place_of(factory)
+        raise UserError(f"game {id!r} lacks {' and '.join(absent)}: set them in the class, {where}.")
     return env
 
 
@@ -113,6 +119,36 @@ def options_of(id: str) -> dict[str, Option]:
 def game_class(id: str) -> type[Env]:
     """Returns the class behind an id, for what is known without making the game (its class attributes)."""
     return _resolve(id)[0]
+
+
+def rules_hash(id: str) -> str:
+    """Returns the SHA-256 of the sources of a game's rules, observations and bots: of a registered game the files of
+    its package but those of `display/`, of one of your own the file of its class. Imports nothing that `id` names: ""
+    for a game of your own that is not in use or has no file, and for those of a library."""
+    if id in _GAMES:
+        place = Path(importlib.import_module(_GAMES[id].package).__file__ or "").parent
+    else:
+        file = getattr(sys.modules.get(id.partition(":")[0]), "__file__", None)
+        if not file or not user_code.is_name(id):
+            return ""
+        place = Path(file)
+    try:
+        return _hash(place)
+    except OSError:  # they are gone, or in an archive
+        return ""
+
+
+@functools.cache  # what a process has imported stays the same while its files change
+def _hash(place: Path) -> str:
+    """Returns the hash of a file, or of a package's files but those of `display/`."""
+    top, paths = place.parent, [place]
+    if place.is_dir():
+        top, shown = place, place / "display"
+        paths = [each for each in sorted(top.rglob("*.p*")) if each.suffix in SOURCES and shown not in each.parents]
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.relative_to(top).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest() if paths else ""
 
 
 def section_of(id: str) -> type | None:
@@ -144,14 +180,14 @@ def game_module(id: str, name: str) -> types.ModuleType:
 
 
 def find_module(id: str, name: str) -> types.ModuleType | None:
-    """The module `name` beside a game's rules or in its `display/`, or None; UserError: there is no such game."""
+    """Returns the module `name` beside a game's rules or in its `display/`, or None. Raises UserError: no such game."""
     package = _GAMES[id].package if id in _GAMES else _resolve(id)[0].__module__.rpartition(".")[0]
     found = _place(package, name)
     return importlib.import_module(found) if found else None
 
 
 def games_with(name: str) -> list[str]:
-    """The registered games that have the module `name` beside their rules or in `display/`; it is not imported."""
+    """Returns the registered games with the module `name` beside their rules or in `display/`; imports none."""
     return [id for id in registered() if _GAMES[id].package and _place(_GAMES[id].package, name)]
 
 

@@ -64,7 +64,7 @@ class Diagnosis:
         return not self.problems
 
     def _tried(self, what: str, look: Callable[[], str]) -> None:
-        """One line of the report, or one problem."""
+        """Notes one line of the report, or one problem."""
         try:
             self.say(f"{what:<9} {look()}")
         except UserError as error:
@@ -121,7 +121,7 @@ class Diagnosis:
     # ---- what it does -----------------------------------------------------------------------------------------------
 
     def _play(self) -> None:
-        """One daemon, one game of the engine's own AI, one of random players."""
+        """Plays a game of the engine's own AI and one of random players on one daemon."""
         with tempfile.TemporaryDirectory() as folder:
             one = dataclasses.replace(self.deployment, record=folder)
             game = ForgeGame(decks=(DECK,))
@@ -152,7 +152,7 @@ class Diagnosis:
         self.say(f"{'start':<9} {time.monotonic() - began:.1f} s until {found['name']} was ready{cost}")
 
     def _watched(self, game: ForgeGame, fleet: Fleet) -> None:
-        """The engine's own AI in both seats."""
+        """Plays a game with the engine's own AI in both seats."""
         (pair,), _ = game._located()
         began, before = time.monotonic(), self._cpu(fleet)
         found = play(fleet, f"NEWGAME {quoted(pair[0])} {quoted(pair[1])} -q -s 1", GAME_SECONDS)
@@ -160,7 +160,7 @@ class Diagnosis:
         self.say(f"{'AI':<9} {result} after {time.monotonic() - began:.1f} s{self._cost(fleet, before)}")
 
     def _played(self, game: ForgeGame, fleet: Fleet) -> None:
-        """Random players in both seats, by the same way as in a training."""
+        """Plays with random players in both seats, by the same way as in a training."""
         buffers, slot = make_buffers(game, 1), np.zeros(1, np.int32)
         choice, asked = np.full(1, RANDOM, np.int32), 0
         began, own, before = time.monotonic(), time.process_time(), self._cpu(fleet)

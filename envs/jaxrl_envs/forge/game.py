@@ -13,17 +13,17 @@ import numpy as np
 
 from jaxrl_envs.forge import layout
 from jaxrl_envs.forge.deckbuilding.deck import SUFFIX, cards_of, check_decks, expanded, find_deck
+from jaxrl_envs.forge.display import terminal
 from jaxrl_envs.forge.display.how_to_play import TEXT
 from jaxrl_envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
 from jaxrl_envs.forge.engine.live_game import Terms
 from jaxrl_envs.forge.engine.state import state_bytes_of
-from jaxrl_envs.forge.recordings import recording
+from jaxrl_envs.forge.recordings import demonstrations, recording
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.host.game import Demonstrations, HostGame
 from jaxrl_envs.shared.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxrl_envs.forge.display.terminal import ForgePosition
     from jaxrl_envs.forge.fleet.fleet import Fleet
 
 PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
@@ -190,18 +190,14 @@ class ForgeGame(HostGame):
 
     # ---- people -----------------------------------------------------------------------------------------------------
 
-    def position(self, state: np.ndarray) -> ForgePosition:
+    def position(self, state: np.ndarray) -> terminal.ForgePosition:
         """Returns a saved state u8[S] as plain Python; it is played again if it is not in the cache."""
-        from jaxrl_envs.forge.display.terminal import position
-
         if self._viewer is None:
             self._viewer = self.engine(1, 0)
-        return position(*look(self._viewer, np.ascontiguousarray(state)))
+        return terminal.position(*look(self._viewer, np.ascontiguousarray(state)))
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        from jaxrl_envs.forge.display.terminal import render_text
-
-        return render_text(self.position(state), seat)
+        return terminal.render_text(self.position(state), seat)
 
     def action_name(self, action: int) -> str:
         """Returns the name of an action in every question; its meaning in one is shown with the position."""
@@ -210,16 +206,12 @@ class ForgeGame(HostGame):
         return "pass" if action == 0 else f"choice {action}"
 
     def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
-        from jaxrl_envs.forge.display.terminal import event
-
-        return event(self.position(before), action, self.position(after), seat, self.num_actions)
+        return terminal.event(self.position(before), action, self.position(after), seat, self.num_actions)
 
     # ---- recorded games ---------------------------------------------------------------------------------------------
 
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
-        from jaxrl_envs.forge.recordings.demonstrations import read
-
-        return read(path)
+        return demonstrations.read(path)
 
     def advised(self, folder: Path) -> ForgeGame:
         """Returns the same game on the same daemons, with the advice of Forge's AI in recordings in `folder`."""

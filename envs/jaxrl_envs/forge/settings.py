@@ -93,7 +93,7 @@ class Deployment:
         return tuple(parse_address(text) for text in self.daemons) if isinstance(self.daemons, tuple) else ()
 
     def local_count(self) -> int:
-        """Number of JVMs to start here."""
+        """Returns the number of JVMs to start here."""
         if isinstance(self.daemons, int):
             return self.daemons
         memory = available_mb()

@@ -90,8 +90,7 @@ class HostEnv(Env):
     def _init(self, key: Key) -> SavedState:
         return self._dealt(call_host(self._host_init, self._outputs(), _seeds(key)))
 
-    def _step(self, state: State, action: jax.Array, key: Key) -> SavedState:
-        assert isinstance(state, SavedState)
+    def _step(self, state: State, action: jax.Array, key: Key) -> State:
         action = jnp.asarray(action, jnp.int32)
         blob, *fields = call_host(self._host_step, self._outputs(), state.blob, action, _seeds(key))
         player, observation, mask, rewards, terminated, truncated, stats, info = fields
@@ -110,12 +109,10 @@ class HostEnv(Env):
 
     def reset(self, state: State, key: Key) -> State:
         """Returns the next episode of a finished game; the engine computes it for finished games only."""
-        assert isinstance(state, SavedState)
         return self._dealt(call_host(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F]."""
-        assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
         return call_host(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
@@ -123,7 +120,6 @@ class HostEnv(Env):
         """The private state of bots is all that a game of perfect information hides; the engine draws it again."""
         if not self.perfect_information:
             return None
-        assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct((self.game.state_bytes,), jnp.uint8)
         seat = jnp.asarray(seat, jnp.int32)
         return state.replace(blob=call_host(self._host_permute, (form,), state.blob, seat, _seeds(key))[0])
@@ -131,7 +127,7 @@ class HostEnv(Env):
     def play_on(
         self, state: State, action: jax.Array, bots: jax.Array, seat: jax.Array, turns: jax.Array, key: Key
     ) -> tuple[State, jax.Array]:
-        """A simulated game in one call: bots play it inside the engine, games of a batch in a thread for every core.
+        """Plays a simulated game in one call: bots inside the engine, games of a batch in a thread for every core.
 
         Args:
           state: a running game that asks `seat`; for any other the results are meaningless.
@@ -144,7 +140,6 @@ class HostEnv(Env):
         Returns:
           The state then, and what every seat earned on the way, f32[P].
         """
-        assert isinstance(state, SavedState)
         forms = (*self._outputs(), jax.ShapeDtypeStruct((self.num_players,), jnp.float32))
         numbers = [jnp.asarray(each, jnp.int32) for each in (action, bots, seat, turns)]
         *fields, returns = call_host(self._host_play_on, forms, state.blob, *numbers, _seeds(key))
@@ -163,7 +158,6 @@ class HostEnv(Env):
         return super().is_legal(state, action) | handed_over
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        assert isinstance(state, SavedState)
         return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
 
     # ---- players ----------------------------------------------------------------------------------------------------
@@ -185,7 +179,6 @@ class HostEnv(Env):
         return play
 
     def _ask(self, number: jax.Array | int, state: State, key: Key) -> jax.Array:
-        assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct(self._asked, jnp.int32)
         numbers = jnp.broadcast_to(jnp.asarray(number, jnp.int32), self._asked)
         return call_host(self._host_bot, (form,), state.blob, numbers, _seeds(key))[0]
@@ -326,5 +319,4 @@ def _seeds(key: Key) -> jax.Array:
 
 
 def _bytes(state: State) -> np.ndarray:
-    assert isinstance(state, SavedState)
     return np.asarray(state.blob)

@@ -272,7 +272,7 @@ class Buffers:
         return Buffers(*(array[step] for array in self.arrays().values()))
 
     def rows(self, rows: slice) -> Buffers:
-        """Some of the games (of storage without a [T] axis); a view."""
+        """Returns some of the games (of storage without a [T] axis); a view."""
         return Buffers(*(array[rows] for array in self.arrays().values()))
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -289,7 +289,7 @@ FIELDS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Buffe
 
 
 def shapes(game: HostGame | Engine, num_games: int) -> dict[str, tuple[tuple[int, ...], type]]:
-    """Shape and dtype of every array of `Buffers` by name, for a game or an engine."""
+    """Returns the shape and dtype of every array of `Buffers` by name, for a game or an engine."""
     n, seats = num_games, game.num_players
     asked = (n, seats) if game.simultaneous else (n,)
     num_stats = len(game.stat_names) if isinstance(game, HostGame) else game.num_stats

@@ -1,7 +1,10 @@
 """Games of a host engine in plain Python: the easiest way to try rules, and referees of faster engines.
 
 class Nim(PythonGame): ...
-engine = PythonEngine([Nim(seed, slot) for slot in range(64)], num_players=2, ...)
+
+class NimGame(HostGame):
+    def engine(self, num_games, seed, *, first_slot=0):
+        return python_engine(self, [Nim(seed, first_slot + i) for i in range(num_games)])
 """
 
 from __future__ import annotations
@@ -13,7 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl_envs.host.engine import random_below, random_word
+from jaxrl_envs.host.engine import PythonEngine, random_below, random_word
+from jaxrl_envs.host.game import HostGame
+
+
+def python_engine(game: HostGame, games: Iterable[_Episodes]) -> PythonEngine:
+    """Returns an engine of these games in Python, with the sizes that their `HostGame` says."""
+    return PythonEngine(
+        games,
+        num_players=game.num_players,
+        num_actions=game.num_actions,
+        num_features=game.num_features,
+        num_stats=len(game.stat_names),
+        num_info=len(game.info_names),
+        num_bots=len(game.bots),
+        state_bytes=game.state_bytes,
+        simultaneous=game.simultaneous,
+        delegated=game.delegated,
+    )
 
 
 class _Episodes(abc.ABC):

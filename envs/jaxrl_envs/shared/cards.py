@@ -141,7 +141,7 @@ def small_mod(x: jax.Array, divisor: int) -> jax.Array:
 
 
 def scale(bits: jax.Array, bound: jax.Array) -> jax.Array:
-    """Random u32 bits to an integer in 0..bound-1 (bound < 2^16), i32[]; bias below bound / 2^32."""
+    """Scales random u32 bits to an integer in 0..bound-1 (bound < 2^16), i32[]; bias below bound / 2^32."""
     chex.assert_type(bits, jnp.uint32)
     bound = bound.astype(jnp.uint32)
     low = ((bits & jnp.uint32(0xFFFF)) * bound) >> 16
@@ -185,7 +185,7 @@ class Hands:
 
 
 def get_field(word: jax.Array, index: jax.Array | np.ndarray | int, width: int = 4) -> jax.Array:
-    """Entry `index` of a u32 word seen as an array of `width`-bit numbers, as i32."""
+    """Returns the entry `index` of a u32 word seen as an array of `width`-bit numbers, as i32."""
     shift = (jnp.asarray(index) * width).astype(jnp.uint32)
     return ((word >> shift) & jnp.uint32((1 << width) - 1)).astype(jnp.int32)
 

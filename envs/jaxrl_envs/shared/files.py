@@ -127,7 +127,7 @@ def is_name(text: str) -> bool:
 
 
 def number(text: str) -> int | None:
-    """The whole number of at most 18 digits that a text such as the name of a checkpoint says; None if it says none."""
+    """Returns the whole number of at most 18 digits that a text such as a checkpoint's name says, or None."""
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 

@@ -132,9 +132,9 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
     raise UserError(f"{path} is no recording of this game: its first line has none of {known}.")
 
 
-def count(path: str | Path) -> int:
-    """Returns the number of non-empty lines of a file; they are not parsed."""
-    return sum(1 for _ in files.lines(path, LIMIT, LINE))
+def titles(path: Path) -> list[str]:
+    """Returns what the records of a file are called, one for each line that is not empty; they are not parsed."""
+    return [f"no. {number}" for number, _ in enumerate(files.lines(path, LIMIT, LINE), 1)]
 
 
 def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Record]:

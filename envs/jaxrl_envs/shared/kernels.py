@@ -21,7 +21,7 @@ def on_gpu() -> bool:
 
 
 def total(x: jax.Array) -> jax.Array:
-    """The sum over a short last axis, written out: additions fuse, each reduction is a kernel. bool counts as i32."""
+    """Returns the sum over a short last axis, written out: additions fuse, reductions do not. bool counts as i32."""
     x = x.astype(jnp.int32) if x.dtype == bool else x
     return functools.reduce(operator.add, [x[..., i] for i in range(x.shape[-1])])
 

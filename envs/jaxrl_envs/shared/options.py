@@ -208,9 +208,8 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
             raise place.wrong(words_of(kind, limits), value) from None
     if origin is int and isinstance(value, float) and value.is_integer():  # 1e6
         if abs(value) >= 2**53:  # from here on a float stands for several whole numbers
-            raise place.wrong(
-                words_of(kind, limits) + (f" and at most {2**53}" if limits.maximum is None else ""), value
-            )
+            most = f" and at most {2**53}" if limits.maximum is None else ""
+            raise place.wrong(words_of(kind, limits) + most, value)
         value = int(value)
     if not (_is_a(value, origin, arguments) and limits.allow(value)):
         raise place.wrong(words_of(kind, limits), value)

@@ -53,7 +53,7 @@ def _joined(words: list[jax.Array]) -> jax.Array:
 
 
 def _derive(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
-    """New key data u32[..., 2] for `counter`."""
+    """Returns new key data u32[..., 2] for `counter`."""
     return _joined([_words(key, counter, stream), _words(key, counter, stream ^ 0x5BD1E995)])
 
 

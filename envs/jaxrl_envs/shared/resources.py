@@ -1,7 +1,8 @@
-"""CPU cores and memory available to this process."""
+"""CPU cores, their vectors, and memory available to this process."""
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -11,13 +12,36 @@ except ImportError:  # Windows, which has no such limits
     resource = None  # type: ignore[assignment]
 
 _CGROUP = Path("/sys/fs/cgroup")  # limits of a container or a batch job
+VECTORS = {  # flag of a processor -> name, the widest first
+    **{"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX"},
+    **{"sve": "SVE", "asimd": "NEON", "sse2": "SSE2"},
+}
 
 
 def cores() -> int:
-    """CPU cores that this process may use."""
+    """Returns the number of CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def vector_width() -> str:
+    """Returns the widest vectors of the processor ("AVX-512", "AVX2", "NEON"), on which compiled programs depend;
+    "unknown" where the operating system does not tell."""
+    facts = cpu_facts()
+    flags = set((facts.get("flags") or facts.get("features") or "").split())
+    return next((name for flag, name in VECTORS.items() if flag in flags), "unknown")
+
+
+@functools.cache  # they are asked for at every checkpoint
+def cpu_facts() -> dict[str, str]:
+    """Returns Linux's facts about the first core, by names in lower case; {} elsewhere."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        return {}
+    lines = (line.partition(":") for line in first.splitlines())
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 
 def free_bytes() -> int | None:

@@ -41,7 +41,7 @@ def permissions(text: str) -> tuple[str, ...]:
 
 
 def path(text: str) -> tuple[str, ...]:
-    """The permissions for the path of a program, of a folder with programs, or of a folder to write to: the path."""
+    """Returns the permissions for the path of a program, of a folder of programs or to write to: the path."""
     return (text,) if text else ()
 
 
@@ -76,7 +76,7 @@ def find_class(name: str, base: type, what: str) -> type:
 
 
 def place_of(thing: Any) -> str:
-    """File and line of a class or a function."""
+    """Returns the file and line of a class or a function."""
     try:
         return f"{_shown(inspect.getsourcefile(thing) or '')}, line {inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):  # made without a source

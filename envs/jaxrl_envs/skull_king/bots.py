@@ -98,7 +98,7 @@ def _needs(game: SkullKingGame, setup: Setup) -> tuple[jax.Array, jax.Array, jax
 
 
 def _by_phase(game: SkullKingGame, *, bid, card, rosie, roatan, harry) -> jax.Array:
-    """The answer for the present phase, i32[]; 0 once the game is over."""
+    """Returns the answer for the present phase, i32[]; 0 once the game is over."""
     action = jnp.int32(0)
     for phases, answer in (
         ((rules.BID,), bid),
@@ -113,12 +113,12 @@ def _by_phase(game: SkullKingGame, *, bid, card, rosie, roatan, harry) -> jax.Ar
 
 
 def _plays(legal: Legal) -> CardSet:
-    """The legal plays by slot, slot 82 being the Tigress as pirate."""
+    """Returns the legal plays by slot, slot 82 being the Tigress as pirate."""
     return CardSet(legal[0], legal[1], legal[2] | ((legal[3] & 1) << (tables.SLOT_TIGRESS_PIRATE - 64)))
 
 
 def _winning(trick: Trick) -> CardSet:
-    """The plays that would win if the trick ended with them, by slot."""
+    """Returns the plays that would win if the trick ended with them, by slot."""
     cards, pirate = winning_plays(trick)
     return cards | CardSet.constant([tables.SLOT_TIGRESS_PIRATE]).where(pirate)
 
@@ -171,7 +171,7 @@ def _choose_simple(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup
 def _simple_card(
     game: SkullKingGame, legal: Legal, k: jax.Array, need: jax.Array, left: jax.Array, easy: bool
 ) -> jax.Array:
-    """The card to play or, with Bendt, to discard."""
+    """Returns the card to play or, with Bendt, to discard."""
     discarding = game.phase == rules.BENDT
     mode = jnp.where(need <= 0, _LOSE, jnp.where((need >= left) | (need > left // 2), _WIN, _MID))
     if easy:
@@ -243,7 +243,7 @@ class _Best(NamedTuple):
 def _hard_card(
     game: SkullKingGame, legal: Legal, setup: Setup, need: jax.Array, left: jax.Array, estimate: jax.Array
 ) -> jax.Array:
-    """The play, or the discard with Bendt: the candidate with the least key."""
+    """Returns the play, or the discard with Bendt: the candidate with the least key."""
     discarding = game.phase == rules.BENDT
     threats = find_threats(game, setup)
     keep_strong = jnp.where(discarding, (need > 0) & (estimate <= 100 * need + 50), need > 0)
@@ -296,7 +296,7 @@ def hold_chance(threats: Threats, slot: jax.Array, setup: Setup) -> jax.Array:
 
 
 def beaten_by(threats: Threats, slot: jax.Array) -> jax.Array:
-    """Number of unseen cards that, played next, would take the trick from a play that wins now; i32[]."""
+    """Returns the number of unseen cards that, played next, would take the trick from a play that wins now; i32[]."""
     suit, number = slot >> 4, (slot & 15) + 1
     shift = number.astype(jnp.uint32)
     higher = [lax.population_count(word >> shift).astype(jnp.int32) for word in threats.suits]

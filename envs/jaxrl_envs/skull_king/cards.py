@@ -73,7 +73,7 @@ def card_set(cards) -> CardSet:
 
 
 def deck(expansion: bool) -> CardSet:
-    """All cards in play: 74, or 70 without the expansion."""
+    """Returns all cards in play: 74, or 70 without the expansion."""
     return card_set(range(NUM_CARDS if expansion else KRAKEN))
 
 
@@ -104,7 +104,7 @@ def card_bits(words: jax.Array) -> jax.Array:
 
 
 def card_name(play: int) -> str:
-    """The name of a play for people."""
+    """Returns the name of a play for people."""
     if play < 56:
         return f"{SUIT_NAMES[play // 14]} {play % 14 + 1}"
     return SPECIAL_NAMES[play]

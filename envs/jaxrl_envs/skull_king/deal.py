@@ -19,7 +19,7 @@ SPARE = 64  # deals of each round shuffled in advance, see `spare_deal`
 
 
 def max_hand(players: int) -> int:
-    """The most cards a seat is ever dealt."""
+    """Returns the most cards a seat is ever dealt."""
     return 8 if players == 8 else 10
 
 
@@ -141,7 +141,7 @@ def deal_from_deck(deck: jax.Array, number: jax.Array, setup: Setup) -> Deal:
 
 
 def draws_needed(players: int, round_weights: Sequence[float] | None) -> int:
-    """Number of cards that each step must deal ahead, so that the next deal is complete when it is needed.
+    """Returns the number of cards that each step must deal ahead, so that the next deal is complete when it is needed.
 
     Args:
       players: number of seats.

@@ -15,7 +15,6 @@ from jaxrl_envs.contract.env import (
     Bot,
     CameTrue,
     ClickArea,
-    Env,
     Key,
     PartScores,
     State,
@@ -26,11 +25,13 @@ from jaxrl_envs.contract.env import (
 from jaxrl_envs.shared import kernels
 from jaxrl_envs.shared.card_beliefs import CardBeliefs
 from jaxrl_envs.shared.cards import get_field, nth_set_bit, scale
+from jaxrl_envs.shared.display.forms import TwoForms
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.skull_king import bots, goals, holders, observe, rules, worlds
 from jaxrl_envs.skull_king import deal as dealing
-from jaxrl_envs.skull_king import goals, holders, observe, rules, worlds
 from jaxrl_envs.skull_king.cards import card_name
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
+from jaxrl_envs.skull_king.display import drawing, events, position, render, upright
 from jaxrl_envs.skull_king.display.how_to_play import COLOURS, TEXT
 from jaxrl_envs.skull_king.rules import NUM_ACTIONS, SkullKingGame
 
@@ -47,7 +48,7 @@ class SkullKingState(State):
     by_round: dict[str, jax.Array]  # figures of the rounds scored, f32[10, P]; empty without the option
 
 
-class SkullKing(Env):
+class SkullKing(TwoForms):
     """Skull King for 2 to 8 players, ten rounds, 100 actions.
 
     An episode is the whole game or, for faster learning, a single round. A single round starts from random totals, so
@@ -64,6 +65,7 @@ class SkullKing(Env):
     reference_bot = "hard"
     how_to_play, colours = TEXT, COLOURS
     phases = goals.PHASES
+    wide, tall = drawing, upright
     free_options = ("reward", "episode", "round_weights", "by_round")
 
     def __init__(
@@ -127,7 +129,6 @@ class SkullKing(Env):
         return self._begin(number, deal, game_key)
 
     def reset(self, state: State, key: Key) -> SkullKingState:
-        assert isinstance(state, SkullKingState)
         spare_key, game_key = jax.random.split(key)
         number, deal = state.game.next_number, state.game.next
         spare = dealing.spare_deal(number, jax.random.bits(spare_key), self.setup)
@@ -135,7 +136,6 @@ class SkullKing(Env):
         return self._with_observation(self._begin(number, deal, game_key))
 
     def _step(self, state: State, action: jax.Array, key: Key) -> SkullKingState:
-        assert isinstance(state, SkullKingState)
         bits = jax.random.bits(key, (self.setup.draws,))
         game, result = rules.step(state.game, action.astype(jnp.int32), bits, self.setup)
         ended = game.phase == rules.END
@@ -144,7 +144,6 @@ class SkullKing(Env):
         return self._wrap(state, game).replace(rewards=rewards, terminated=ended, by_round=scored)
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         return observe.pack(state.game, seat, self.setup)
 
     def features(self, observation: jax.Array) -> jax.Array:
@@ -160,7 +159,6 @@ class SkullKing(Env):
         return observe.from_canonical(logits, names)
 
     def privileged(self, state: State, seat: jax.Array) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         return observe.privileged(state.game, seat, self.setup)
 
     def privileged_features(self, privileged: jax.Array) -> jax.Array:
@@ -172,7 +170,6 @@ class SkullKing(Env):
 
     def came_true(self, before: State, action: jax.Array, after: State) -> CameTrue | None:
         """Returns the bids that a scored round made true, where rewards are the points of rounds."""
-        assert isinstance(before, SkullKingState)
         if self.reward not in ("points_dense", "points_tricks"):
             return None
         found = goals.came_true(before.game, action.astype(jnp.int32), self.setup)
@@ -185,7 +182,6 @@ class SkullKing(Env):
         return goals.phase(observation, self.setup)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         action = jnp.asarray(action).astype(jnp.int32)
         bit = rules.bit_of_action(jnp.clip(action, 0, NUM_ACTIONS - 1))
         word = jnp.uint32(0)
@@ -195,19 +191,15 @@ class SkullKing(Env):
         return legal & (action >= 0) & (action < NUM_ACTIONS)
 
     def random_action(self, state: State, key: Key) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         count = sum(lax.population_count(word) for word in state.legal)
         k = scale(jax.random.bits(key), jnp.asarray(count))
         return rules.action_of_bit(nth_set_bit(state.legal, k))
 
     @property
     def bots(self) -> Mapping[str, Bot]:
-        from jaxrl_envs.skull_king.bots import make_bots
-
-        return make_bots(self.setup)
+        return bots.make_bots(self.setup)
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> SkullKingState:
-        assert isinstance(state, SkullKingState)
         return self._wrap(state, worlds.permute_hidden(state.game, seat, key, self.setup))
 
     def card_beliefs(self, observation: jax.Array) -> CardBeliefs:
@@ -217,12 +209,10 @@ class SkullKing(Env):
         return holders.holders(observation, privileged, self.setup)
 
     def world_with(self, state: State, seat: jax.Array, holders: jax.Array, key: Key) -> SkullKingState:
-        assert isinstance(state, SkullKingState)
         return self._wrap(state, worlds.world_with(state.game, seat, holders, key, self.setup))
 
     def with_secret_choices(self, state: State, seat: jax.Array, choose: Bot, key: Key) -> SkullKingState:
         """Returns the bids that others have made face down."""
-        assert isinstance(state, SkullKingState)
 
         def bid(other: jax.Array) -> jax.Array:
             asked = self._wrap(state, state.game.replace(actor=other, phase=jnp.int32(rules.BID)))
@@ -232,17 +222,14 @@ class SkullKing(Env):
         return self._wrap(state, worlds.with_bids(state.game, seat, bids, self.setup))
 
     def part(self, state: State) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         return state.game.number
 
     def standing(self, state: State) -> jax.Array:
-        assert isinstance(state, SkullKingState)
         return worlds.standing(state.game, self.setup)
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids. With
         `by_round` also points_round_1 .. 10 and bid_error_round_1 .. 10."""
-        assert isinstance(state, SkullKingState)
         game = state.game
         if self.setup.single_round:
             points, rounds = rules.score_round(game.round, game.number, self.setup)[0], 1
@@ -257,38 +244,35 @@ class SkullKing(Env):
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.skull_king.display.render import render_text
-
-        return render_text(self, state, seat)
+        return render.render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from jaxrl_envs.skull_king.display.drawing import draw
-        from jaxrl_envs.skull_king.display.position import look
-
-        return draw(look(self, state, seat))
+        return str(self.form(seat).draw(position.look(self, state, seat)))
 
     def settled_svg(self, before: State, action: int, after: State, seat: int | None = None) -> str:
-        from jaxrl_envs.skull_king.display.drawing import draw
-        from jaxrl_envs.skull_king.display.position import full_trick
-
-        table = full_trick(self, before, int(action), seat)
-        return draw(table) if table else ""
+        table = position.full_trick(self, before, int(action), seat)
+        return str(self.form(seat).draw(table)) if table else ""
 
     def part_scores(self, before: State, action: int, after: State) -> PartScores | None:
-        from jaxrl_envs.skull_king.display.events import round_scores
-
-        return round_scores(before, int(action), after)
+        return events.round_scores(before, int(action), after)
 
     def click_areas(self, state: State, seat: int) -> list[ClickArea]:
-        from jaxrl_envs.skull_king.display.drawing import click_areas
-        from jaxrl_envs.skull_king.display.position import look
+        areas: list[ClickArea] = self.form(seat).click_areas(position.look(self, state, seat), seat)
+        return areas
 
-        return click_areas(look(self, state, seat), seat)
+    def action_note(self, state: State, action: int) -> str:
+        return events.promise(self, state, action)
+
+    def worth(self, value: float, standing: bool = False) -> str:
+        kind = ("margin" if self.setup.single_round else "win") if standing else self.reward
+        if kind == "margin":
+            return f"{100 * value:+.0f} points from the others' mean"
+        if kind.startswith("points"):
+            return f"{100 * value:+.0f} points" + " in this round" * self.setup.single_round
+        return f"{np.clip(100 * value, 0, 100):.0f} % to win" if kind == "win" else super().worth(value)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        from jaxrl_envs.skull_king.display.events import describe
-
-        return describe(self, before, int(action), after, seat)
+        return events.describe(self, before, int(action), after, seat)
 
     def action_name(self, action: int) -> str:
         if action < rules.FIRST_PLAY:
@@ -368,11 +352,11 @@ class SkullKing(Env):
         figures = {"points": result.points, "bid_error": jnp.abs(bids - won)}
         return {name: jnp.where(now, figures[name].astype(jnp.float32), each) for name, each in by_round.items()}
 
-    def _wrap(self, state: SkullKingState, game: SkullKingGame) -> SkullKingState:
+    def _wrap(self, state: State, game: SkullKingGame) -> SkullKingState:
+        assert isinstance(state, SkullKingState)
         legal = rules.legal_words(game, self.setup)
-        return state.replace(
-            game=game, legal=legal, current_player=game.actor, legal_action_mask=observe.expand_legal(legal)
-        )
+        mask = observe.expand_legal(legal)
+        return state.replace(game=game, legal=legal, current_player=game.actor, legal_action_mask=mask)
 
     def _rewards(
         self, before: SkullKingGame, game: SkullKingGame, result: rules.RoundResult, ended: jax.Array

@@ -261,7 +261,7 @@ def _compile(setup: Setup, batch: int, length: int, bots: bool) -> Callable:
 
 
 def _play_game(decks: jax.Array, first: jax.Array, actions: jax.Array, draws: jax.Array, *, setup: Setup, bots: bool):
-    """One game: final scores i32[P], rank i32[P], bool[] ended, and `Decided` with a leading axis of decisions."""
+    """Returns final scores i32[P], ranks i32[P], bool[] ended, and `Decided` with a leading axis of decisions."""
     game = rules.game_from_decks(decks, first, setup)
     game, steps = lax.scan(partial(_decide, setup=setup, bots=bots), game, (actions, draws))
     return game.scores, rules.ranking(game.scores)[0], game.phase == rules.END, steps

@@ -46,9 +46,8 @@ class History:
         def noted(planes: tuple[CardSet, ...], number: jax.Array) -> tuple[CardSet, ...]:
             return tuple(plane | card.where(((number >> digit) & 1) != 0) for digit, plane in enumerate(planes))
 
-        return History(
-            noted(self.owners, seat), noted(self.tricks, trick), self.led | card.where(leads), self.pirate | pirate
-        )
+        owners, tricks = noted(self.owners, seat), noted(self.tricks, trick)
+        return History(owners, tricks, self.led | card.where(leads), self.pirate | pirate)
 
     def pack(self, seat: jax.Array) -> list[jax.Array]:
         """u32[] each, the observation of `seat`; `num_words` of them."""

@@ -184,7 +184,7 @@ def _allies(alliances: jax.Array, seat: jax.Array, n: int) -> jax.Array:
 
 
 def _pack_bytes(values: list[jax.Array]) -> list[jax.Array]:
-    """Up to eight numbers below 256 as two words."""
+    """Returns up to eight numbers below 256 as two words."""
     words = [jnp.uint32(0), jnp.uint32(0)]
     for i, value in enumerate(values):
         words[i // 4] = words[i // 4] | (value.astype(jnp.uint32) << (8 * (i % 4)))
@@ -192,7 +192,7 @@ def _pack_bytes(values: list[jax.Array]) -> list[jax.Array]:
 
 
 def _pack_halves(values: jax.Array, n: int) -> list[jax.Array]:
-    """Up to eight numbers in -32768..32767 as four words."""
+    """Returns up to eight numbers in -32768..32767 as four words."""
     words = [jnp.uint32(0)] * 4
     for i in range(n):
         half = (jnp.clip(values[i], -0x8000, 0x7FFF) + 0x8000).astype(jnp.uint32)

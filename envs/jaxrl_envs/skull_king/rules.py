@@ -392,7 +392,7 @@ def _fixed_deal(fixed: Deal, number: jax.Array) -> Deal:
 
 
 def ranking(scores: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Competition ranking with ties (specification section 9).
+    """Returns the competition ranking with ties (specification section 9).
 
     Returns:
       rank i32[P] (1 = best), rank return f32[P] (+1 to -1 from the mean of shared places), win share f32[P].

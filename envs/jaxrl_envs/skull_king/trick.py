@@ -57,7 +57,7 @@ class Trick:
         return jnp.where(self.free, c.NO_SUIT, self.suit)
 
     def add(self, seat: jax.Array, play: jax.Array) -> Trick:
-        """The trick after `seat` plays `play` (i32[], 0..74)."""
+        """Returns the trick after `seat` plays `play` (i32[], 0..74)."""
         is_suit = play < 56
         suit = jnp.where(is_suit, c.suit_of(play), c.NO_SUIT)
         number = play - 14 * suit + 1

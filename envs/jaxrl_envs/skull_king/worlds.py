@@ -51,9 +51,8 @@ def _completed(
     moved = game.round.replace(hands=hands, discards=thrown)
     free, top = rules.stock(game.replace(round=moved), setup), CardSet.empty()
     # What another seat saw with Jade is the stock of this world; what has been drawn of it since then is left out.
-    seen = game.round.jade_view.where(game.round.jade == seat) | free.where(
-        (game.round.jade >= 0) & (game.round.jade != seat)
-    )
+    jade = game.round.jade
+    seen = game.round.jade_view.where(jade == seat) | free.where((jade >= 0) & (jade != seat))
     for bits in jax.random.bits(top_key, (2,)):
         top = top | _random(free - top, bits).where(top.count() < moved.top.count())
 

@@ -81,8 +81,8 @@ class DQN(Algorithm):
         )
 
     def hyper(self) -> Hyper:
-        """The numbers of the section `dqn`, and `beta`, annealed to 1 so that importance weights are unbiased at the
-        end."""
+        """Returns the numbers of the section `dqn`, and `beta`, annealed to 1 so that importance weights are unbiased
+        at the end."""
         dqn, chosen = self.config.dqn, {"beta": Schedule("linear", 0.4, 1.0)}
         if not dqn.alpha:  # all priorities are 1
             chosen["beta"] = Schedule("constant", 0.0, 0.0)
@@ -119,7 +119,7 @@ class DQN(Algorithm):
 
     @jax.named_scope("minibatches")
     def _optimise(self, coefs: DQNCoefs, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
-        """K optimizer steps."""
+        """Takes K optimizer steps."""
 
         def step(carry: Any, k: jax.Array) -> tuple[Any, None]:
             learner, sums = carry
@@ -133,14 +133,9 @@ class DQN(Algorithm):
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
     def metrics_of(self, sums: LearnSums, coefs: DQNCoefs, epsilon: Any, drawable: Any) -> Metrics:
-        """Returns the metrics of one update, by TensorBoard tag; means are missing before learning starts.
-
-        Args:
-          sums: totals over its optimizer steps.
-          coefs: coefficients of the update.
-          epsilon: f32[], exploration rate of the rollout.
-          drawable: i32[], transitions that can be sampled.
-        """
+        """Returns the metrics of one update, by TensorBoard tag; means are missing before learning starts. `sums`:
+        totals over its optimizer steps; `epsilon`: f32[], exploration rate of the rollout; `drawable`: i32[],
+        transitions that can be sampled."""
         steps = sums.steps
         return {
             "train/loss": metrics.mean(sums.loss, steps),
@@ -158,17 +153,16 @@ class DQN(Algorithm):
     # ---- the replay buffer --------------------------------------------------------------------------------------
 
     def host_learning(self, timers: Any) -> HostLearning:
-        """Learning with the replay buffer on the host."""
         return DQNHostLearning(self, self.metrics_of, timers)
 
     def carried(self, learner: DQNLearner, new: DQNLearner) -> DQNLearner:
-        """The learner with an empty replay buffer: rewards and seats may differ between stages, whose games are cut
-        off."""
+        """Returns the learner with an empty replay buffer: rewards and seats may differ between stages, whose games are
+        cut off."""
         return learner.replace(replay=new.replay, ready=new.ready)
 
 
 def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Epsilon-greedy actions i32[...]: the best legal one, or with probability `epsilon` any legal one.
+    """Returns epsilon-greedy actions i32[...]: the best legal one, or with probability `epsilon` any legal one.
 
     Args:
       logits: f32[..., A], masked action values.

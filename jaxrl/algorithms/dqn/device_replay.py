@@ -59,18 +59,12 @@ class RecordFormat:
     """Packs decisions into rows of bytes and unpacks them.
 
     Attributes:
-      num_actions: A.
       bytes: length of a row.
     """
 
     def __init__(self, spec: Any, num_actions: int, storage: str):
-        """Derives the layout.
-
-        Args:
-          spec: shapes of one observation.
-          num_actions: A.
-          storage: dtype of float leaves of observations, float16 or float32.
-        """
+        """Derives the layout. `spec`: shapes of one observation; `storage`: dtype of float leaves of observations,
+        float16 or float32."""
         self.num_actions = num_actions
         words = -(-num_actions // 32)
         like = Content(spec, jax.ShapeDtypeStruct((words,), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32))
@@ -137,13 +131,8 @@ def _as_links(sequel: Sequel) -> jax.Array:
 
 
 def append(memory: ReplayBuffer, decisions: Transition, form: RecordFormat) -> ReplayBuffer:
-    """Adds the learner's decisions of a rollout and completes pending records.
-
-    Args:
-      memory: a buffer with a capacity of at least all decisions of the rollout.
-      decisions: [T, B, ...].
-      form: layout of the records.
-    """
+    """Adds the learner's decisions of a rollout and completes pending records. `memory`: a buffer with a capacity of at
+    least all decisions of the rollout; `decisions`: [T, B, ...]."""
     capacity = memory.links.shape[0]
     plan = writing(jnp, decisions, memory.head, capacity, memory.waiting)
     content = Content(decisions.observation, decisions.mask, decisions.action)
@@ -189,15 +178,9 @@ def _drawable(memory: ReplayBuffer, record: jax.Array, known: jax.Array, *, also
 
 
 def draw(priority: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Stratified sampling proportional to priorities: one sample from each of n equal parts of the total.
-
-    Args:
-      priority: f32[rows, width], not all 0.
-      uniform: f32[n] in [0, 1).
-
-    Returns:
-      i32[n], row * width + column; never an entry of priority 0, regardless of rounding.
-    """
+    """Samples in proportion to priorities, stratified: one sample from each of n equal parts of the total. `priority`:
+    f32[rows, width], not all 0; `uniform`: f32[n] in [0, 1). Returns i32[n], row * width + column; never an entry of
+    priority 0, regardless of rounding."""
     chex.assert_rank([priority, uniform], [2, 1])
     count, width = uniform.shape[0], priority.shape[1]
     rows = jnp.sum(priority, axis=1)
@@ -234,24 +217,16 @@ class DeviceReplay:
         return empty(self.form, self._dqn.capacity, self._lanes, self._env.num_players)
 
     def push(self, memory: ReplayBuffer, steps: Transition) -> ReplayBuffer:
-        """`append` of a rollout [T, B, ...]."""
+        """Appends a rollout [T, B, ...]."""
         return append(memory, steps, self.form)
 
     def ready(self, memory: ReplayBuffer) -> jax.Array:
-        """bool[]: whether `dqn.learning_starts` is reached and some transition can be sampled."""
+        """Returns bool[]: whether `dqn.learning_starts` is reached and some transition can be sampled."""
         return (memory.written >= self._dqn.learning_starts) & jnp.any(memory.priority > 0.0)
 
     def sample(self, memory: ReplayBuffer, key: jax.Array, gamma: Any) -> tuple[jax.Array, Transitions]:
-        """Samples a batch.
-
-        Args:
-          memory: a buffer with at least one transition that can be sampled.
-          key: a fast key.
-          gamma: f32[].
-
-        Returns:
-          The record numbers i32[n] and the transitions.
-        """
+        """Samples a batch. `memory`: a buffer with at least one transition that can be sampled; `gamma`: f32[]. Returns
+        the record numbers i32[n] and the transitions."""
         form = self.form
         record = draw(memory.priority, jax.random.uniform(key, (self._dqn.batch,)))
         found = n_step(jnp, functools.partial(sequel_of, memory), record, gamma, self._dqn.n_step)

@@ -23,13 +23,8 @@ class DQNHostLearning(HostLearning):
     """The replay buffer, its prefetching thread, and the compiled optimizer step."""
 
     def __init__(self, algorithm: Algorithm, metrics_of: Callable[..., Metrics], timers: Any):
-        """Allocates no buffer and starts nothing.
-
-        Args:
-          algorithm: the DQN algorithm.
-          metrics_of: (sums of the optimizer steps, coefficients, epsilon, transitions to draw from) -> metrics.
-          timers: counters of the run.
-        """
+        """Allocates no buffer and starts nothing. `metrics_of`: (sums of the optimizer steps, coefficients, epsilon,
+        transitions to draw from) -> metrics."""
         self._game: HostGame = algorithm.env.game  # type: ignore[attr-defined]  # a HostEnv
         self._algorithm, self._metrics_from, self._timers = algorithm, metrics_of, timers
         self._prefetcher: Prefetcher | None = None
@@ -52,7 +47,7 @@ class DQNHostLearning(HostLearning):
         self._prefetcher.replay.use_key(key)
 
     def save(self, learner: DQNLearner) -> DQNLearner:
-        """The learner with the buffer, whose large arrays are shared and change in the next `learn`."""
+        """Returns the learner with the buffer, whose large arrays are shared and change in the next `learn`."""
         config = self._algorithm.config
         if self._prefetcher is None:
             kept = buffer_shapes(self._game, config.dqn, config.train.num_envs)
@@ -61,7 +56,6 @@ class DQNHostLearning(HostLearning):
         return learner.replace(replay=kept)
 
     def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Metrics]:
-        """Adds the rollout to the buffer and learns from batches of it."""
         assert self._prefetcher is not None, "load comes first"
         # Placed like the sums of later steps, to avoid a second compilation.
         sums = jax.device_put(no_sums(), learner.steps.sharding)

@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
 
 
 def buffer_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostReplayBuffer:
-    """Shapes and dtypes of a buffer."""
+    """Returns shapes and dtypes of a buffer."""
     n, form = dqn.capacity, jax.ShapeDtypeStruct
     waiting = (lanes, game.num_players)
     return HostReplayBuffer(

@@ -33,8 +33,8 @@ class LossParts(NamedTuple):
 
 
 def importance_weights(priority: jax.Array, beta: jax.Array) -> jax.Array:
-    """Importance weights f32[N]: (N P(i))^-beta, normalised by their maximum in the batch (prioritised experience
-    replay, Schaul et al. 2016, https://arxiv.org/abs/1511.05952).
+    """Returns importance weights f32[N]: (N P(i))^-beta, normalised by their maximum in the batch (prioritised
+    experience replay, Schaul et al. 2016, https://arxiv.org/abs/1511.05952).
 
     The normalisation cancels the number and sum of all priorities, so only those sampled (f32[N], above 0) are needed.
     """
@@ -54,15 +54,9 @@ def targets(
     network: Network,
     keys: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
-    """Double Q-learning targets f32[N]: the online network selects the next action, the target network evaluates it
-    (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461).
-
-    Args:
-      params, target_params: parameters of the online and the target network.
-      batch: transitions.
-      network: a Q network, which masks illegal actions.
-      keys: typed keys [N] for noisy layers of both networks; None: no noise.
-    """
+    """Returns double Q-learning targets f32[N]: the online network selects the next action, the target network
+    evaluates it (van Hasselt et al. 2016, https://arxiv.org/abs/1509.06461). `params`, `target_params`: parameters of
+    the online and the target network. `keys`: typed keys [N] for noisy layers of both networks; None: no noise."""
     chooser, judge = keys if keys is not None else (None, None)
     evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
     _, judged, _ = evaluate(target_params, (), batch.next_observation, batch.next_mask, judge)
@@ -83,7 +77,6 @@ def dqn_loss(
 
     Args:
       params, target_params, network: arguments as for `targets`.
-      batch: N transitions.
       weight: f32[N], importance weights.
       keys: typed keys [3, N] for noisy layers; None: no noise.
 

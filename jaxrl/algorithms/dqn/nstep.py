@@ -75,13 +75,8 @@ class Links(NamedTuple):
 
 
 def before(xp: Any, after: Sequel, now: Recorded) -> tuple[Sequel, Sequel]:
-    """One backward step. Returns the successors seen from the previous step, and those of this step's decisions.
-
-    Args:
-      xp: numpy or jax.numpy.
-      after: [B, P], successors seen from this step.
-      now: one step, [B, P] and [B].
-    """
+    """Takes one backward step. Returns the successors seen from the previous step, and those of this step's decisions.
+    `after`: [B, P], successors seen from this step; `now`: one step, [B, P] and [B]."""
     terminated = now.terminated[:, None]
     over = terminated | now.truncated[:, None]
     ended = xp.where(terminated, END, xp.where(now.final_record >= 0, now.final_record, LOST))
@@ -113,12 +108,8 @@ def _links(xp: Any, played: Recorded, sequel: Sequel, first: Sequel, waiting: Wa
 
 
 def link(played: Recorded, waiting: Waiting) -> Links:
-    """Computes the links of a rollout, inside a compiled program.
-
-    Args:
-      played: [T, B, ...].
-      waiting: pending records of the previous rollout, without those overwritten since.
-    """
+    """Computes the links of a rollout, inside a compiled program. `played`: [T, B, ...]; `waiting`: pending records of
+    the previous rollout, without those overwritten since."""
     first, sequel = jax.lax.scan(
         lambda after, now: before(jnp, after, now), _nothing_follows(jnp, waiting), played, reverse=True
     )
@@ -126,7 +117,7 @@ def link(played: Recorded, waiting: Waiting) -> Links:
 
 
 def link_on_host(played: Recorded, waiting: Waiting) -> Links:
-    """`link` for NumPy arrays."""
+    """Computes `link` for NumPy arrays."""
     steps = played.record.shape[0]
     after, found = _nothing_follows(np, waiting), []
     for t in reversed(range(steps)):
@@ -148,15 +139,9 @@ class Writing(NamedTuple):
 
 
 def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Waiting) -> Writing:
-    """Plans the writing of a rollout.
-
-    Args:
-      xp: numpy or jax.numpy.
-      steps: [T, B, ...]; stored are the learner's decisions, and final observations of seats held by the learner.
-      head: i32[], the record to write next.
-      capacity: capacity of the ring buffer.
-      waiting: pending records of the previous rollout.
-    """
+    """Plans the writing of a rollout. `steps`: [T, B, ...]; stored are the learner's decisions, and final observations
+    of seats held by the learner. `head`: i32[], the record to write next. `waiting`: pending records of the previous
+    rollout."""
     keep = own = steps.weight > 0.0
     asked, seats = own.shape[-1], waiting.record.shape[-1]
     if steps.final_observation is not None:
@@ -183,7 +168,7 @@ def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Wai
 
 
 def _by_seat(xp: Any, record: Array, seat: Array, seats: int) -> Array:
-    """Record numbers i32[..., S] of the seats i32[..., S] -> one column per seat, i32[..., P]."""
+    """Maps record numbers i32[..., S] of the seats i32[..., S] -> one column per seat, i32[..., P]."""
     there = seat[..., None] == xp.arange(seats)
     return xp.max(xp.where(there, record[..., None], NONE), axis=-2).astype(xp.int32)
 
@@ -197,15 +182,8 @@ class Return(NamedTuple):
 
 
 def n_step(xp: Any, sequel: Callable[[Array], Sequel], records: Array, gamma: Array, steps: int) -> Return:
-    """Computes n-step returns by following links.
-
-    Args:
-      xp: numpy or jax.numpy.
-      sequel: record numbers i32[N] -> their successors [N].
-      records: i32[N], the first records.
-      gamma: f32[], discount per own decision.
-      steps: n.
-    """
+    """Computes n-step returns by following links. `sequel`: record numbers i32[N] -> their successors [N]; `records`:
+    i32[N], the first records; `gamma`: f32[], discount per own decision."""
     chex.assert_rank(records, 1)
     last, total = records, xp.zeros(records.shape, xp.float32)
     discount, alive = xp.ones(records.shape, xp.float32), xp.ones(records.shape, bool)

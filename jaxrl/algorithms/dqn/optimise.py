@@ -44,7 +44,6 @@ class DQNLearner(Learner):
     replay: Any  # `device_replay.ReplayBuffer` or `host_replay.HostReplayBuffer`; None while a `HostLearning` holds it
 
     def on_device(self) -> DQNLearner:
-        """Returns the learner without a replay buffer on the host."""
         return self.replace(replay=None) if isinstance(self.replay, HostReplayBuffer) else self
 
 
@@ -60,31 +59,15 @@ class LearnSums(NamedTuple):
 
 
 def no_sums() -> LearnSums:
-    """Zero sums, before the first step."""
+    """Returns zero sums, before the first step."""
     return LearnSums(*[jnp.float32(0.0)] * len(LearnSums._fields))
 
 
 def optimise(
-    network: Network,
-    settings: DQNConfig,
-    coefs: DQNCoefs,
-    learner: DQNLearner,
-    batch: Transitions,
-    key: jax.Array,
+    network: Network, settings: DQNConfig, coefs: DQNCoefs, learner: DQNLearner, batch: Transitions, key: jax.Array
 ) -> tuple[DQNLearner, jax.Array, LearnSums]:
-    """Takes one optimizer step on a batch.
-
-    Args:
-      network: a Q network.
-      settings: the section `dqn`.
-      coefs: coefficients of this update.
-      learner: learner before the step.
-      batch: N transitions.
-      key: a fast key, for noisy layers.
-
-    Returns:
-      The new learner, the new priorities f32[N] of the transitions, and the metrics of this step.
-    """
+    """Takes one optimizer step on a batch. `key`: a fast key, for noisy layers. Returns the new learner, the new
+    priorities f32[N] of the transitions, and the metrics of this step."""
     count = batch.action.shape[0]
     keys = jax.random.split(key, (3, count)) if network.noisy else None
     weight = importance_weights(batch.priority, coefs.beta)

@@ -30,12 +30,8 @@ class Prefetcher:
     """The prefetching thread, which runs within a `with` block."""
 
     def __init__(self, replay: HostReplay, timers: Any):
-        """Starts nothing.
-
-        Args:
-          replay: used only by the thread within the block.
-          timers: `replay_sample` counts sampling, `backward` the wait for the device.
-        """
+        """Starts nothing. `replay`: used only by the thread within the block; `timers`: `replay_sample` counts
+        sampling, `backward` the wait for the device."""
         self.replay, self._timers = replay, timers
         self._rooms = [replay.room() for _ in range(AHEAD)]
         self._thread: ThreadPoolExecutor
@@ -58,16 +54,9 @@ class Prefetcher:
         return self.replay.ready
 
     def learn(self, first: int, count: int, learn: Callable[[int, Transitions], Any]) -> None:
-        """Learns from `count` batches.
-
-        Args:
-          first: number of the first batch, counted over the whole training.
-          count: number of batches, at least 1.
-          learn: (k, batch k of this update) -> the new priorities f32[n], possibly still being computed.
-
-        Raises:
-          Exception: raised by sampling or by `learn`.
-        """
+        """Learns from `count` batches, at least one; raises what sampling or `learn` raises. `first`: number of the
+        first batch, counted over the whole training; `learn`: (k, batch k of this update) -> the new priorities f32[n],
+        possibly still being computed."""
         drawn = [self._thread.submit(self._draw, first + k, self._rooms[k % AHEAD]) for k in range(min(AHEAD, count))]
         updates: list[Future[Any]] = []
         for k in range(count):

@@ -28,15 +28,10 @@ def heads_of(dqn: DQNConfig) -> HeadKind:
 class NoisyDense(nn.Module):
     """A noisy dense layer: weights with learnt means and standard deviations (https://arxiv.org/abs/1706.10295).
 
-    The noise is factorised, one number per input and per output, and resampled for every decision.
+    The noise is factorised, one number per input and per output, and resampled for every decision."""
 
-    Attributes:
-      features: width of the output.
-      sigma: initial scale of the noise, divided by the root of the number of inputs.
-    """
-
-    features: int
-    sigma: float = 0.5
+    features: int  # width of the output
+    sigma: float = 0.5  # initial scale of the noise, divided by the root of the number of inputs
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -65,19 +60,14 @@ class NoisyDense(nn.Module):
 class QHeads(nn.Module):
     """Dueling heads on a torso vector, always in float32; `combine` computes the action values.
 
-    Two streams, each with a hidden layer as wide as the torso (https://arxiv.org/abs/1511.06581).
-
-    Attributes:
-      num_actions: A.
-      noisy: use noisy layers instead of plain ones.
-    """
+    Two streams, each with a hidden layer as wide as the torso (https://arxiv.org/abs/1511.06581)."""
 
     num_actions: int
-    noisy: bool = False
+    noisy: bool = False  # use noisy layers instead of plain ones
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> advantages f32[..., A], value f32[...]; given option vectors [..., A, D], each advantage is
+        """Maps [..., H] -> advantages f32[..., A], value f32[...]; given option vectors [..., A, D], each advantage is
         computed from its option."""
         torso = torso.astype(jnp.float32)
         choices = torso if options is None else options.astype(jnp.float32)

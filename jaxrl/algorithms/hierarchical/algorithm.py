@@ -46,11 +46,7 @@ class Hierarchical(Algorithm):
     networks = 2
 
     def __init__(self, config: Config, env: Env):
-        """Compiles nothing.
-
-        Raises:
-          UserError: the game has no goals.
-        """
+        """Compiles nothing. Raises UserError: the game has no goals."""
         super().__init__(config, env)
         self._roles = {name: Role(config, env, name) for name in ROLES}
         worker = self._roles[WORKER].ppo
@@ -59,23 +55,20 @@ class Hierarchical(Algorithm):
         self.hindsight = config.hierarchical.hindsight.on
 
     def init(self, key: jax.Array) -> HierarchicalLearner:
-        """Returns the initial learner of both roles from a typed key."""
         parts = {name: role.ppo.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
         return self._joined(parts).replace(hyper=self.hyper())
 
     def hyper(self) -> dict[str, Hyper]:
-        """Returns the numbers of each role, and of hindsight."""
         first, last = self.config.train.from_update, self.config.num_updates
         hindsight = make_hyper(self.config.hierarchical, last, first)
         return {name: role.ppo.hyper() for name, role in self._roles.items()} | {HINDSIGHT: hindsight}
 
     def progress(self, learner: HierarchicalLearner, number: jax.Array) -> jax.Array:
-        """f32[]: 0 at the first update, 1 at the last."""
+        """Returns f32[], the worker's progress: 0 at the first update, 1 at the last."""
         found: jax.Array = learner.hyper[WORKER].progress(number)
         return found
 
     def policy(self, learner: HierarchicalLearner, number: jax.Array) -> TemperedPolicy:
-        """Returns the parameters of both roles at the temperature of this update."""
         temperature = self._roles[WORKER].ppo.policy(_part(learner, WORKER), number).temperature
         return TemperedPolicy(params=learner.params, temperature=temperature)
 

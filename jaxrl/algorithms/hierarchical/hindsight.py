@@ -59,16 +59,9 @@ def relabel(
     temperature: jax.Array | float,
     cap: Any,
 ) -> Relabelled:
-    """Relabels the sequences of a rollout with the goals that came true.
-
-    Args:
-      network, params: the worker's network and parameters, as in the rollout.
-      env: the game.
-      rollout: rollout with `Transition.came_true`; its weights are 1 for the learner's worker decisions.
-      manages: bool[T, B, S], the decision sets a goal.
-      temperature: sampling temperature.
-      cap: f32[], truncation of W.
-    """
+    """Relabels the sequences of a rollout with the goals that came true. `rollout`: rollout with
+    `Transition.came_true`; its weights are 1 for the learner's worker decisions. `manages`: bool[T, B, S], the decision
+    sets a goal. `cap`: f32[], truncation of W."""
     steps = rollout.steps
     seats = steps.rewards.shape[-1]
     began = to_seats(manages.astype(jnp.float32), steps.seat, seats) > 0.0
@@ -98,8 +91,8 @@ def relabel(
 def surrogate(
     params: Params, batch: Relabelled, network: Network, temperature: jax.Array | float, clip: jax.Array | float
 ) -> jax.Array:
-    """The objective f32[] to maximise: the sum of gain * min(r, 1 + clip) over decisions [N], where r is the ratio of
-    new to behaviour policy, both given the new goal. At r = 1 its gradient is sum gain * grad log pi."""
+    """Returns the objective f32[] to maximise: the sum of gain * min(r, 1 + clip) over decisions [N], where r is the
+    ratio of new to behaviour policy, both given the new goal. At r = 1 its gradient is sum gain * grad log pi."""
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
     _, logits, _ = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), batch.observation, mask)
     log_prob = distributions.log_prob(distributions.temper(logits, temperature), batch.action)
@@ -125,8 +118,8 @@ def _settled(came_true: CameTrue, began: jax.Array, over: jax.Array) -> tuple[ja
 def _of_sequences(
     amount: jax.Array, began: jax.Array, settled: jax.Array, over: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """For every step and seat, the sum f32[T, B, P] of `amount` over its sequence, and whether that lies within the
-    rollout, bool[T, B, P]. All arguments are [T, B, P], except `over`, bool[T, B]."""
+    """Returns, for every step and seat, the sum f32[T, B, P] of `amount` over its sequence, and whether that lies
+    within the rollout, bool[T, B, P]. All arguments are [T, B, P], except `over`, bool[T, B]."""
 
     def onward(carry: tuple[jax.Array, jax.Array], now: Any) -> Any:
         amount, began, over = now

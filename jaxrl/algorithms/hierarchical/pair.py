@@ -17,11 +17,7 @@ def pair(networks: Mapping[str, Network], env: Env) -> Network:
     """Creates one `Network` from those of the two `ROLES`; parameters and recurrent states are dictionaries by role.
 
     Both networks evaluate every decision, and the observation selects the result. Normalisers are updated by the roles.
-
-    Args:
-      networks: networks of the same kind, by role.
-      env: defines the roles (`Env.manages`).
-    """
+    `networks`: networks of the same kind, by role; `env`: defines the roles (`Env.manages`)."""
     worker = networks[WORKER]
     remembers = worker.remembers
 
@@ -47,7 +43,7 @@ def pair(networks: Mapping[str, Network], env: Env) -> Network:
 
 
 def managed(env: Env, observation: Any, axes: int) -> jax.Array:
-    """bool[...]: which decisions are the manager's, of packed observations with `axes` leading axes."""
+    """Returns bool[...]: which decisions are the manager's, of packed observations with `axes` leading axes."""
     asks: Callable[[Any], Any] = env.manages
     for _ in range(axes):
         asks = jax.vmap(asks)

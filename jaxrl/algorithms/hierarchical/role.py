@@ -27,15 +27,8 @@ from jaxrl.algorithms.hierarchical import hindsight, phases
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, ppo_loss
-from jaxrl.algorithms.ppo.update import (
-    UpdateSums,
-    dropout_keys,
-    gathered,
-    minibatches_of,
-    passes,
-    rows_of,
-    shuffle_of,
-)
+from jaxrl.algorithms.ppo.phases import phases_of
+from jaxrl.algorithms.ppo.update import UpdateSums, dropout_keys, gathered, minibatches_of, passes, rows_of, shuffle_of
 from jaxrl.algorithms.trajectory import Estimates, Values, of_decisions, to_seats, trajectory_of, values_of
 from jaxrl.config import Config
 from jaxrl.runs import metrics
@@ -71,11 +64,11 @@ class Role:
         self._relabels = name == WORKER and config.hierarchical.hindsight.on
 
     def own(self, rollout: Rollout) -> jax.Array:
-        """bool[T, B, S]: the decisions of this role."""
+        """Returns bool[T, B, S]: the decisions of this role."""
         return managed(self.env, rollout.steps.observation, 3) == self._manager
 
     def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
-        """Advantages and value targets along this role's sequence; those of other decisions are not read."""
+        """Returns advantages and value targets along this role's sequence; those of other decisions are not read."""
         steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
         values = values_of(self.network, rollout) if values is None else values
         mine = self.own(rollout)
@@ -89,8 +82,7 @@ class Role:
         gamma, gae_lambda = coefs.gamma, coefs.gae_lambda
         if self._manager:  # the seat's other decisions are not part of this sequence
             chain = trajectory.steps._replace(
-                acting=flags > 0.0,
-                final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0,
+                acting=flags > 0.0, final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0
             )
             ends = to_seats(last.astype(jnp.float32), rollout.last.seat, seats) > 0.0
             per_seat, valid = gae.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
@@ -109,13 +101,12 @@ class Role:
         group_keys: jax.Array,
         value_only: jax.Array | None,
     ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
-        """Runs the optimizer steps on the role's own decisions; adds metrics of phases and hindsight."""
-        env, settings = self.env, self.config.ppo
-        sorts = phases.phases_of(env, batch.observation, batch.weight.ndim)
-        about = phases.by_phase(env, batch, sorts)
+        """Runs the optimizer steps on the role's own decisions; adds metrics of hindsight."""
+        settings = self.config.ppo
+        about: Metrics = {}
         group, groups = jnp.zeros(batch.weight.shape, jnp.int32), 1
         if self.config.hierarchical.balance:
-            group, groups = phases.combined(env, sorts)
+            group, groups = phases.combined(self.env, phases_of(self.env, batch.observation, batch.weight.ndim))
         scaled = phases.normalised_within(batch.advantage, batch.weight, group, groups)
         batch = batch._replace(advantage=scaled.advantage)
         relabelled, teaches = None, batch.weight

@@ -30,6 +30,7 @@ from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, RecurrentInputs
+from jaxrl.algorithms.ppo.phases import by_phase
 from jaxrl.algorithms.ppo.update import UpdateSums, is_value_head, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import Estimates, Values, gae_estimates, logits_along, vtrace_estimates
@@ -76,14 +77,8 @@ class PPO(Algorithm):
         estimate: Callable[..., Estimates] | None = None,
         improve: Callable[..., tuple[Any, optax.OptState, UpdateSums, Metrics]] | None = None,
     ):
-        """Compiles nothing.
-
-        Args:
-          config: configuration of the training.
-          env: its game.
-          estimate: advantages and value targets of a rollout, instead of `estimated`; with its arguments.
-          improve: the optimizer steps of an update, instead of `improved`; with its arguments.
-        """
+        """Compiles nothing. `estimate`: advantages and value targets of a rollout, instead of `estimated`; with its
+        arguments. `improve`: the optimizer steps of an update, instead of `improved`; with its arguments."""
         super().__init__(config, env)
         self._estimate, self._improve = estimate or self.estimated, improve or self.improved
         self.network = make_network(config.network, env)
@@ -100,7 +95,6 @@ class PPO(Algorithm):
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
-        """Returns the initial learner from a typed key."""
         params = self.network.init(key)
         critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
         belief = self._belief.init(jax.random.fold_in(key, 2)) if self._belief else None
@@ -123,11 +117,9 @@ class PPO(Algorithm):
             )
 
     def hyper(self) -> Hyper:
-        """Returns the numbers of the section `ppo`."""
         return make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update)
 
     def policy(self, learner: PPOLearner, number: jax.Array) -> TemperedPolicy:
-        """Returns the current parameters at the temperature of this update."""
         return TemperedPolicy(params=learner.params, temperature=coefs_of(learner, number).temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
@@ -152,7 +144,7 @@ class PPO(Algorithm):
         params = seen if warming is None else select(warming, params, seen)
         kept = target_params.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, target_params=kept)
-        found = metrics_of(sums, batch, self.config.ppo, coefs) | about
+        found = metrics_of(sums, batch, self.config.ppo, coefs) | by_phase(self.env, batch) | about
         if self._critic and values is not None:
             returns = returns_of(rollout, values, estimate.advantage, estimate.valid)
             critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
@@ -163,8 +155,8 @@ class PPO(Algorithm):
         return learner, found
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, but at temperature 1, with learning rate and entropy bonus annealed to 0, and without
-        magnet, anchor, average and warm-up."""
+        """Returns PPO as in `config`, but at temperature 1, with learning rate and entropy bonus annealed to 0, and
+        without magnet, anchor, average and warm-up."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -224,8 +216,8 @@ class PPO(Algorithm):
         return done < length, learner.replace(opt_state=opt_state)
 
     def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.TargetParams) -> Batch:
-        """The batch of decisions [T, L, ...], L lanes x acting seats; recurrent: [T, B, S, ...]. `kept`: the target
-        parameters."""
+        """Returns the batch of decisions [T, L, ...], L lanes x acting seats; recurrent: [T, B, S, ...]. `kept`: the
+        target parameters."""
         steps = rollout.steps
 
         def logits_of(name: str) -> jax.Array | None:
@@ -272,10 +264,7 @@ def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCo
         "train/magnet_kl": metrics.mean(parts.magnet_kl, steps),
         "train/magnet_coef": metrics.last(coefs.magnet_coef),
     }
-    held = {
-        "train/anchor_kl": metrics.mean(parts.anchor_kl, steps),
-        "train/anchor_coef": metrics.last(coefs.anchor),
-    }
+    held = {"train/anchor_kl": metrics.mean(parts.anchor_kl, steps), "train/anchor_coef": metrics.last(coefs.anchor)}
     return {
         "train/loss": metrics.mean(sums.loss, steps),
         "train/policy_gradient_loss": metrics.mean(parts.policy, steps),

@@ -50,16 +50,10 @@ class AuxiliaryNetwork:
         form: PyTree,
         number: int,
     ):
-        """Compiles nothing.
-
-        Args:
-          config: configuration of the training; gives activation, precision, normaliser, epochs and minibatches.
-          hidden: widths of the hidden layers.
-          make_head, outputs: creates the output layer; called with the number of outputs and a name.
-          encode: view -> f32[F].
-          form: shapes of one view.
-          number: number of this auxiliary network, from 0; each shuffles in its own order.
-        """
+        """Compiles nothing. `config`: configuration of the training; gives activation, precision, normaliser, epochs
+        and minibatches. `make_head`, `outputs`: creates the output layer; called with the number of outputs and a name.
+        `encode`: view -> f32[F]. `form`: shapes of one view. `number`: number of this auxiliary network, from 0; each
+        shuffles in its own order."""
         network, self._settings = config.network, config.ppo
         self._encode, self._form, self._number, self._normalize = encode, form, number, network.normalize
         activation, dtype = network.activation, network.compute_dtype
@@ -98,11 +92,9 @@ class AuxiliaryNetwork:
         """Trains for epochs x minibatches; inside the mesh.
 
         Args:
-          state: state before training.
           lessons: a named tuple, leaves [T, L, ...] (L lanes x acting seats): the input `view`, `weight` f32, 0 =
             ignored, and the inputs of `loss`.
           loss: (outputs, lessons), both [n, ...] -> f32[n].
-          coefs: coefficients of this update.
           group_keys: typed keys [groups], by global group number.
 
         Returns:
@@ -145,7 +137,7 @@ class AuxiliaryNetwork:
 
 
 def forms(env: Env) -> tuple[PyTree, PyTree]:
-    """Shapes of an observation and of its hidden part (`Env.privileged`)."""
+    """Returns shapes of an observation and of its hidden part (`Env.privileged`)."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     seat = jax.ShapeDtypeStruct((), jnp.int32)
     return jax.eval_shape(env.observe, state, seat), jax.eval_shape(env.privileged, state, seat)

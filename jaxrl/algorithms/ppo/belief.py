@@ -44,7 +44,7 @@ class HolderHead(nn.Module):
 
     @nn.compact
     def __call__(self, torso: jax.Array) -> jax.Array:
-        """[..., H] -> f32[..., N * H]."""
+        """Maps [..., H] -> f32[..., N * H]."""
         zeros = nn.initializers.zeros_init()
         return nn.Dense(self.num_actions, kernel_init=zeros, name="holders")(torso.astype(jnp.float32))
 
@@ -53,11 +53,7 @@ class BeliefLearner:
     """The belief network and its training."""
 
     def __init__(self, config: Config, env: Env):
-        """Compiles nothing.
-
-        Raises:
-          UserError: the game does not describe its hidden cards.
-        """
+        """Compiles nothing. Raises UserError: the game does not describe its hidden cards."""
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.card_beliefs, form).possible.shape
         outputs = math.prod(self._shape)
@@ -68,8 +64,8 @@ class BeliefLearner:
         return self._network.init(key)
 
     def odds(self, stored: Mapping[str, Any], observation: PyTree) -> jax.Array:
-        """Odds f32[N, H] for one seat's observation, from the belief stored in a checkpoint: `params`, and `statistics`
-        with `network.normalize`."""
+        """Returns odds f32[N, H] for one seat's observation, from the belief stored in a checkpoint: `params`, and
+        `statistics` with `network.normalize`."""
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
         state = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
         logits = self._logits(self._network.apply(state, observation), observation)
@@ -119,7 +115,7 @@ class BeliefLearner:
         return distributions.mask_logits(both, open_to(about))
 
     def _nats(self, outputs: jax.Array, observation: PyTree, hidden: PyTree) -> jax.Array:
-        """f32[2]: mean log-loss per hidden card of both beliefs for one seat."""
+        """Returns f32[2]: mean log-loss per hidden card of both beliefs for one seat."""
         holder = self._env.holders(observation, hidden)
         surprise = -jax.nn.log_softmax(self._logits(outputs, observation))
         of_each = jnp.take_along_axis(surprise, jnp.maximum(holder, 0)[None, :, None], axis=2)[..., 0]

@@ -127,7 +127,7 @@ class PPOConfig(Section):
         return self.sequence if network.kind == "recurrent" or ":" in network.kind else 1
 
     def group_size(self, config: Config, sequence: int) -> int:
-        """Chunks of `sequence` steps in a shuffle group: what is cut into minibatches."""
+        """Returns the number of chunks of `sequence` steps in a shuffle group: what is cut into minibatches."""
         train = config.train
         return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
 

@@ -44,7 +44,7 @@ class ValueHead(nn.Module):
 
     @nn.compact
     def __call__(self, torso: jax.Array) -> jax.Array:
-        """[..., H] -> f32[...]."""
+        """Maps [..., H] -> f32[...]."""
         init = nn.initializers.orthogonal(1.0)
         return nn.Dense(1, kernel_init=init, name="value")(torso.astype(jnp.float32))[..., 0]
 
@@ -53,11 +53,7 @@ class Critic:
     """The critic network and its training."""
 
     def __init__(self, config: Config, env: Env):
-        """Compiles nothing.
-
-        Raises:
-          UserError: the game does not describe its hidden information.
-        """
+        """Compiles nothing. Raises UserError: the game does not describe its hidden information."""
 
         def encode(view: PyTree) -> jax.Array:
             observation, hidden = view
@@ -70,7 +66,7 @@ class Critic:
         return self._network.init(key)
 
     def values(self, critic: AuxiliaryState, rollout: Rollout) -> Values:
-        """Value estimates along a rollout, computed step by step to bound the memory for expanded features."""
+        """Returns value estimates along a rollout, computed step by step to bound the memory for expanded features."""
         value = functools.partial(self._network.apply, critic)
 
         def final(now: Transition) -> jax.Array:
@@ -88,15 +84,8 @@ class Critic:
     def learn(
         self, critic: AuxiliaryState, rollout: Rollout, returns: Returns, coefs: PPOCoefs, group_keys: jax.Array
     ) -> tuple[AuxiliaryState, Metrics]:
-        """Minimises the squared error in epochs x minibatches; inside the mesh.
-
-        Args:
-          critic: state that computed `returns.value`.
-          rollout: rollout for the feature statistics.
-          returns: training data from the rollout.
-          coefs: coefficients of this update.
-          group_keys: typed keys [groups], by global group number.
-        """
+        """Minimises the squared error in epochs x minibatches; inside the mesh. `critic`: state that computed
+        `returns.value`; `group_keys`: typed keys [groups], by global group number."""
 
         def loss(value: jax.Array, batch: Returns) -> jax.Array:
             reach = jnp.where(coefs.value_clip > 0.0, coefs.value_clip, jnp.inf)
@@ -113,21 +102,15 @@ class Critic:
 
 
 def returns_of(rollout: Rollout, values: Values, advantage: jax.Array, valid: jax.Array) -> Returns:
-    """Training data of the critic from a rollout.
-
-    Args:
-      rollout: [T, B, S, ...].
-      values: estimates of the critic.
-      advantage: f32[T, B, S].
-      valid: [T, B, S], 1 where the return is valid, else 0.
-    """
+    """Returns training data of the critic from a rollout. `rollout`: [T, B, S, ...]; `advantage`: f32[T, B, S];
+    `valid`: [T, B, S], 1 where the return is valid, else 0."""
     steps = rollout.steps
     weight = steps.weight * valid
     return by_lane(Returns((steps.observation, steps.privileged), values.value, values.value + advantage, weight))
 
 
 def explained(value: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
-    """f32[]: explained variance of the returns over all devices; 0 if they do not vary."""
+    """Returns f32[]: explained variance of the returns over all devices; 0 if they do not vary."""
     error = target - value
     moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
     sums = across_devices(tuple(jnp.sum(weight * moment) for moment in moments))

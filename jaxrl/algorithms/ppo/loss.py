@@ -82,11 +82,6 @@ def ppo_loss(
     """Returns the *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
     Args:
-      params: parameters of `network`.
-      batch: minibatch, see `Batch`.
-      network: the policy and value network.
-      settings: the section `ppo`, for its static settings.
-      coefs: coefficients of this update.
       dropout_keys: typed keys [N] (or [N, q, S]); None: no dropout. With dropout the initial ratio is not exactly 1,
         because actors do not use dropout.
 
@@ -135,7 +130,7 @@ def ppo_loss(
 def _divergences(
     logits: jax.Array, mask: jax.Array, batch: Batch, settings: PPOConfig, coefs: PPOCoefs
 ) -> tuple[jax.Array, jax.Array]:
-    """KL(policy || magnet) and KL(anchor || policy), f32[N], of tempered logits; 0 for those not configured."""
+    """Returns KL(policy || magnet) and KL(anchor || policy), f32[N], of tempered logits; 0 for those not configured."""
     magnet_kl = anchor_kl = jnp.zeros(logits.shape[:-1])
     if settings.magnet != "none":
         magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
@@ -156,8 +151,8 @@ def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
 def _unroll(
     params: Any, batch: Batch, inputs: RecurrentInputs, mask: jax.Array, network: Network, keys: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
-    """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, unrolled from their stored recurrent states (truncated
-    backpropagation through time)."""
+    """Returns logits f32[N, q, S, A] and values f32[N, q, S] of chunks, unrolled from their stored recurrent states
+    (truncated backpropagation through time)."""
 
     def chunk(memory: Memory, seat: jax.Array, over: jax.Array, observation: Any, mask: jax.Array, keys: Any) -> Any:
         def step(memory: Memory, now: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:

@@ -42,14 +42,8 @@ def with_magnet(targets: TargetParams, params: Any, number: jax.Array, refresh: 
 
 def with_average(targets: TargetParams, params: Any, number: jax.Array, decay: Any) -> TargetParams:
     """Updates the exponential moving average with the parameters after update `number`: sum_k decay^k params_(n - k),
-    bias-corrected as in Adam. Normaliser statistics, already averages, are taken from the newest parameters.
-
-    Args:
-      targets: target parameters before the update.
-      params: parameters after the update.
-      number: i32[].
-      decay: f32[].
-    """
+    bias-corrected as in Adam. Normaliser statistics, already averages, are taken from the newest parameters. `number`:
+    i32[]; `decay`: f32[]."""
     if AVERAGE not in targets:
         return targets
     share = (1.0 - decay) / (1.0 - decay ** (number + 1).astype(jnp.float32))

@@ -50,7 +50,7 @@ class _Carry(NamedTuple):
 
 
 def empty_sums() -> UpdateSums:
-    """Zero sums, before the first minibatch."""
+    """Returns zero sums, before the first minibatch."""
     zero = jnp.float32(0.0)
     return UpdateSums(zero, LossSums(*[zero] * len(LossSums._fields)), zero, zero, zero, zero)
 
@@ -69,11 +69,6 @@ def update(
     """Learns from one rollout; inside the mesh.
 
     Args:
-      network: the policy and value network.
-      settings: the section `ppo`.
-      coefs: coefficients of this update.
-      params: parameters of the network.
-      opt_state: the optimizer's state.
       batch: leaves [T, L, ...], L decision lanes of this device; groups are consecutive lanes. Recurrent:
         [T, B, S, ...], and `recurrent` with states [C, B, P, ...].
       group_keys: typed keys [groups], by global group number.
@@ -117,11 +112,6 @@ def passes(
 
     Args:
       loss: (params, epoch i32[], chunks i32[n]) -> the *sum* of the loss over a portion of a minibatch, and its parts.
-      settings: the section `ppo`.
-      coefs: coefficients of this update.
-      params: parameters to optimise.
-      opt_state: the optimizer's state.
-      order: order of the minibatches.
       value_only: bool[], train only the last layer of the value head; None: all parameters.
 
     Returns:
@@ -217,27 +207,22 @@ class Shuffle(NamedTuple):
 
 
 def shuffle_of(settings: PPOConfig, batch: Batch, group_keys: jax.Array, sequence: int) -> Shuffle:
-    """The dimensions for shuffling a batch with leaves [T, L, ...] in chunks of `sequence` steps."""
+    """Returns the dimensions for shuffling a batch with leaves [T, L, ...] in chunks of `sequence` steps."""
     steps, lanes = batch.weight.shape[:2]
     portions = settings.minibatches * settings.accumulate
     return Shuffle(settings.epochs, portions, group_keys.shape[0], steps // sequence, lanes)
 
 
 def shuffled_indices(group_keys: jax.Array, shape: Shuffle) -> jax.Array:
-    """Chunk numbers i32[epochs, portions, n]; number = chunk of the lane * lanes + lane."""
+    """Returns chunk numbers i32[epochs, portions, n]; number = chunk of the lane * lanes + lane."""
     order = shuffled_groups(group_keys, shape)
     order = order.reshape(shape.epochs, shape.groups, shape.portions, -1)
     return jnp.swapaxes(order, 1, 2).reshape(shape.epochs, shape.portions, -1)
 
 
 def shuffled_groups(group_keys: jax.Array, shape: Shuffle, last: jax.Array | None = None) -> jax.Array:
-    """Shuffles the chunk numbers of every group in every epoch, i32[epochs, groups, size].
-
-    Args:
-      group_keys: typed keys [groups].
-      shape: dimensions.
-      last: bool[chunks, lanes], chunks to sort behind all others of their group.
-    """
+    """Shuffles the chunk numbers of every group in every epoch, i32[epochs, groups, size]. `group_keys`: typed keys
+    [groups]; `last`: bool[chunks, lanes], chunks to sort behind all others of their group."""
     width = shape.lanes // shape.groups  # lanes per group
     size = shape.chunks * width  # chunks per group
 
@@ -270,7 +255,7 @@ def gathered(rows: Batch, shape: Shuffle, sequence: int, index: jax.Array) -> Ba
 
 
 def chunk_rows(shape: Shuffle, sequence: int, index: jax.Array) -> jax.Array:
-    """Row numbers i32[n, q] (step * lanes + lane) of chunks i32[n]."""
+    """Returns row numbers i32[n, q] (step * lanes + lane) of chunks i32[n]."""
     first = index // shape.lanes * sequence * shape.lanes + index % shape.lanes
     return first[:, None] + jnp.arange(sequence) * shape.lanes
 
@@ -306,7 +291,7 @@ def dropout_keys(
 
 
 def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
-    """`fold_in` of keys [...] and numbers [...], broadcast against each other."""
+    """Returns `fold_in` of keys [...] and numbers [...], broadcast against each other."""
     shape = jnp.broadcast_shapes(keys.shape, numbers.shape)
     keys, numbers = jnp.broadcast_to(keys, shape), jnp.broadcast_to(numbers, shape)
     return jax.vmap(jax.random.fold_in)(keys.reshape(-1), numbers.reshape(-1)).reshape(shape)
@@ -323,7 +308,6 @@ def minibatches_of(
     Args:
       group_keys: typed keys [groups].
       shape, sequence: arguments as of `update`.
-      settings: the section `ppo`.
       weight: f32[T, L] or f32[T, L, S], above 0 where a decision is to be learnt from.
     """
     heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0

@@ -1,1 +1,1 @@
-"""What a GPU makes of the programs of a configuration, as its compiler says without one (`jaxrl diagnose --gpu`)."""
+"""The programs of a configuration as the compiler of a GPU sees them, without one (`jaxrl diagnose --gpu`)."""

@@ -23,7 +23,7 @@ gpu_device_info {{
   registers_per_core_limit: 65536 registers_per_block_limit: 65536 core_count: {cores} fpus_per_core: {fpus}
   block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
   memory_bandwidth: {bandwidth} l2_cache_size: {l2} clock_rate_ghz: {clock} device_memory_size: {memory}
-  cuda_compute_capability {{ {capability} }}
+  cuda_compute_capability {{ {capability} }} driver_version: "12.8.0" runtime_version: "12.8.0"
 }}
 platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 7 }} runtime_version {{ major: 12 minor: 8 patch: 0 }}
 device_description_str: "{name}"
@@ -54,11 +54,8 @@ _FACTS = {  # as their drivers report them
 
 
 def find_card(name: str) -> Card:
-    """Returns the card of that name, or of a file with XLA's description (`GpuTargetConfigProto` as text).
-
-    Raises:
-      UserError: there is neither, or the file is another one.
-    """
+    """Returns the card of that name, or of a file with XLA's description (`GpuTargetConfigProto` as text). Raises
+    UserError if there is neither, or the file is another one."""
     if name in _FACTS:
         return Card(str(_FACTS[name]["name"]), TARGET.format(**_FACTS[name]))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from jaxrl.config import Config
+from jaxrl.diagnose.gpu import thunks
 from jaxrl.diagnose.gpu.cards import Card
 from jaxrl.diagnose.gpu.hlo import Kernel, Loop, kernels_of, read
 from jaxrl.diagnose.gpu.programs import Lowerable, programs
@@ -30,29 +32,20 @@ LIMITS = ("kernels", "copies", "waits")  # of a part, in a budget
 
 
 class Compiled(NamedTuple):
-    """Facts that the compiler reports about a program.
-
-    Attributes:
-      name: name of the program.
-      seconds: processor time of compiling.
-      memory: bytes by kind.
-      program: its loops.
-      updates: updates per call; 0 for what is no training.
-    """
+    """Facts that the compiler reports about a program."""
 
     name: str
-    seconds: float
-    memory: dict[str, int]
+    seconds: float  # processor time of compiling
+    memory: dict[str, int]  # bytes by kind
     program: Loop
-    updates: int
+    updates: int  # per call; 0 for what is no training
+    captured: dict[str, thunks.Captured] = {}  # by a part of an update
+    assembled: list[thunks.Assembled] = []  # the largest kernels
 
 
 def compile_programs(config: Config, games: GameForms, card: Card, names: Sequence[str]) -> Iterator[Compiled]:
-    """Compiles those of a configuration's programs that are named, as far as they exist.
-
-    Raises:
-      UserError: the compiler does not accept the description of the card.
-    """
+    """Compiles those of a configuration's programs that are named, as far as they exist. Raises UserError if the
+    compiler does not accept the description of the card."""
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
     try:
         devices = topologies.get_topology_desc("gpu", "cuda", target_config=card.target, topology="1x1x1").devices
@@ -68,30 +61,39 @@ def _compiled(program: Lowerable, device: jax.Device, updates: int) -> Compiled:
     place = SingleDeviceSharding(device)
     forms = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place), program.arguments)
     lowered = program.function.lower(*forms)
-    start = time.process_time()
-    try:
-        compiled = lowered.compile()
-    except jax.errors.JaxRuntimeError as error:
-        raise UserError(f"XLA does not compile its {program.name}: {str(error).splitlines()[0]}") from error
-    seconds, found = time.process_time() - start, compiled.memory_analysis()
+    with tempfile.TemporaryDirectory(prefix="jaxrl-xla-") as dump:
+        start = time.process_time()
+        try:
+            compiled = lowered.compile(compiler_options=thunks.OPTIONS | {"xla_dump_to": dump})
+        except jax.errors.JaxRuntimeError as error:
+            raise UserError(f"XLA does not compile its {program.name}: {str(error).splitlines()[0]}") from error
+        seconds, found = time.process_time() - start, compiled.memory_analysis()
+        captured, assembled = thunks.captured(Path(dump)), thunks.assembled(Path(dump))
     memory = {
         "arguments": found.argument_size_in_bytes,
         "results beside them": found.output_size_in_bytes - found.alias_size_in_bytes,
         "temporary": found.temp_size_in_bytes,
     }
     # A match ends long before the bound of its steps; nearly all minibatches of an update are due.
-    return Compiled(program.name, seconds, memory, read(compiled.as_text(), bounded=updates > 0), updates)
+    text = compiled.as_text()
+    by_part = {
+        part: captured[name]
+        for part, scope in PARTS.items()
+        for name, op_name in re.findall(r"^\s*(?:ROOT )?%?(while[\w.]*) = .*op_name=\"([^\"]*)\"", text, re.MULTILINE)
+        if _makes(op_name, scope) and name in captured
+    }
+    return Compiled(program.name, seconds, memory, read(text, bounded=updates > 0), updates, by_part, assembled)
 
 
 # ---- parts and budgets --------------------------------------------------------------------------------------------
 
 
 def parts(found: Compiled, config: Config) -> dict[str, Counter[str]]:
-    """Kernels and waits by kind of one step of all lanes and of one minibatch, as far as the program has them."""
+    """Counts kernels and waits by kind of one step of all lanes and of one minibatch, if the program has them."""
     loops = {}
     for part, scope in PARTS.items():
         for loop, _ in found.program.walk():
-            if _makes(loop, scope):
+            if _makes(loop.op_name, scope):
                 # A network with a memory plays in chunks: loops within the loop.
                 rounds = config.train.num_steps / loop.rounds if part == "step" else 1
                 counts = loop.count() + Counter(waits=int(loop.by_data))
@@ -106,7 +108,7 @@ def limited(counts: Counter[str]) -> dict[str, int]:
 
 
 def beyond(path: Path, name: str, found: dict[str, Counter[str]]) -> list[str]:
-    """Sentences about what exceeds the budget of a configuration.
+    """Returns sentences about what exceeds the budget of a configuration.
 
     Args:
       path: a YAML file, configuration -> part -> figure -> most.
@@ -148,7 +150,11 @@ def describe(found: Compiled, config: Config, card: Card) -> str:
         table(["source line", "kernels", "MB", "mostly"], list(_costliest(found.program))),
     ]
     for part, counts in parts(found, config).items():
-        text.append(f"a {part}: " + ", ".join(f"{number} {what}" for what, number in limited(counts).items()))
+        limits = ", ".join(f"{number} {what}" for what, number in limited(counts).items())
+        text.append(f"a {part}: {limits}" + (f"; {found.captured[part]}" if part in found.captured else ""))
+    if found.assembled:
+        most = ", ".join(f"{each.name} {each.spilled} ({each.registers})" for each in found.assembled[:3])
+        text.append(f"bytes that a thread spills (registers), of the {len(found.assembled)} largest kernels: {most}")
     if found.updates:
         counts = found.program.count()
         kernels, waits = kernels_of(counts) / found.updates, counts["waits"] / found.updates
@@ -182,17 +188,17 @@ def _row(loop: Loop, depth: int) -> list[str]:
 
 def _title(loop: Loop) -> str:
     """Returns the scope that a loop makes, or what it is."""
-    scopes = [scope for scope in PARTS.values() if _makes(loop, scope)]
+    scopes = [scope for scope in PARTS.values() if _makes(loop.op_name, scope)]
     return scopes[0] if scopes else "branch" if loop.op_name.endswith("cond") else "loop" if loop.source else "program"
 
 
-def _makes(loop: Loop, scope: str) -> bool:
-    """Returns whether it is the loop of a named scope."""
-    return re.search(rf"\b{scope}\)*/while$", loop.op_name) is not None
+def _makes(op_name: str, scope: str) -> bool:
+    """Returns whether jax's name of a loop is that of a named scope."""
+    return re.search(rf"\b{scope}\)*/while$", op_name) is not None
 
 
 def _costliest(program: Loop) -> Iterator[list[str]]:
-    """Rows of the source lines with most kernels; of equally many, of those that move most bytes."""
+    """Returns rows of the source lines with most kernels; of equally many, of those that move most bytes."""
     lines: dict[str, list[tuple[int, Kernel]]] = {}
     for loop, times in program.walk():
         for kernel in loop.kernels:

@@ -30,43 +30,26 @@ class Operation(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """Unit of work that a GPU launches once: a fusion, a copy, a sort, a call of a library.
+    """Unit of work that a GPU launches once: a fusion, a copy, a sort, a call of a library."""
 
-    Attributes:
-      kind: "fusion", "copy", "product" (a matrix product by a library or Triton), or XLA's name of another operation.
-      op_name: jax's name, e.g. "jit(f)/while/body/add".
-      source: "path:line" of the innermost frame outside of libraries; empty if XLA names none.
-      bytes: read and written; of an array that is sliced or updated in place, the part.
-      flops: floating-point operations of its matrix products, 2 M N K each.
-    """
-
-    kind: str
-    op_name: str
-    source: str
-    bytes: int
-    flops: int = 0
+    kind: str  # "fusion", "copy", "product" (by a library or Triton), or XLA's name of another operation
+    op_name: str  # jax's name, e.g. "jit(f)/while/body/add"
+    source: str  # "path:line" of the innermost frame outside of libraries; empty if XLA names none
+    bytes: int  # read and written; of an array that is sliced or updated in place, the part
+    flops: int = 0  # floating-point operations of its matrix products, 2 M N K each
 
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A loop of a program, or the whole program as one round.
+    """A loop of a program, or the whole program as one round."""
 
-    Attributes:
-      op_name, source: origin, as of a kernel.
-      rounds: repetitions of the body; for an end that depends on data the bound in its condition, or 1 without a bound.
-      by_data: whether the end depends on data: the host then reads the condition before each round.
-      kernels: kernels of one round, without those of inner loops; with those of a condition that the host reads.
-      branches: branches in a round that the host decides.
-      inner: loops within; of the branches of a decision, the one with the most kernels.
-    """
-
-    op_name: str
+    op_name: str  # origin, as of a kernel
     source: str
-    rounds: int
-    by_data: bool
-    kernels: tuple[Kernel, ...]
-    branches: int
-    inner: tuple[Loop, ...]
+    rounds: int  # repetitions; for an end that depends on data the bound in its condition, or 1 without a bound
+    by_data: bool  # whether the end depends on data: the host then reads the condition before each round
+    kernels: tuple[Kernel, ...]  # of one round, without inner loops; with those of a condition that the host reads
+    branches: int  # branches in a round that the host decides
+    inner: tuple[Loop, ...]  # loops within; of the branches of a decision, the one with the most kernels
 
     def walk(self, times: int = 1) -> Iterator[tuple[Loop, int]]:
         """Yields (loop, rounds in all) for this loop and those within, in one round of this loop."""
@@ -75,7 +58,7 @@ class Loop:
             yield from loop.walk(times * loop.rounds)
 
     def count(self) -> Counter[str]:
-        """Kernels by kind in one round with all inner loops; "waits" counts how often the host has to read a value."""
+        """Counts kernels by kind in one round with inner loops, and as "waits" how often the host reads a value."""
         found: Counter[str] = Counter()
         for loop, times in self.walk():
             for kind, number in loop.own().items():
@@ -84,22 +67,18 @@ class Loop:
         return found
 
     def own(self) -> Counter[str]:
-        """Kernels by kind of one round without inner loops."""
+        """Counts kernels by kind in one round without inner loops."""
         return Counter(kernel.kind for kernel in self.kernels)
 
 
 def kernels_of(found: Counter[str]) -> int:
-    """Number of kernels of a `Loop.count`."""
+    """Counts the kernels of a `Loop.count`."""
     return sum(number for kind, number in found.items() if kind != "waits")
 
 
 def read(text: str, bounded: bool = True) -> Loop:
-    """Returns the program of an optimised HLO module, as `jax.stages.Compiled.as_text` returns it.
-
-    Args:
-      text: text of the module.
-      bounded: whether loops whose end depends on data run to the bound in their condition; else they count once.
-    """
+    """Returns the program of an optimised HLO module, from `jax.stages.Compiled.as_text`; loops whose end depends on
+    data run to the bound in their condition if `bounded`, else they count once."""
     return _Module(text, bounded).program()
 
 
@@ -189,7 +168,7 @@ class _Module:
         return Kernel(kind, *self._origin(each), moved, flops)
 
     def _origin(self, each: Operation) -> tuple[str, str]:
-        """(op_name, "path:line") of the metadata."""
+        """Returns (op_name, "path:line") of the metadata."""
         op_name = re.search(r'op_name="([^"]*)"', each.text)
         source = ""
         if frame := re.search(r"stack_frame_id=(\d+)", each.text):
@@ -239,7 +218,7 @@ def _attribute(each: Operation, name: str) -> str:
 
 
 def _shapes(type: str) -> list[tuple[int, tuple[int, ...]]]:
-    """(bits of an element, shape) of each array of a type."""
+    """Returns (bits of an element, shape) of each array of a type."""
     found = []
     for kind, shape in re.findall(r"\b([a-z]\w*)\[([\d,]*)\]", type):
         digits = re.search(r"\d+", kind)
@@ -249,12 +228,12 @@ def _shapes(type: str) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def _size(type: str) -> int:
-    """Bytes of a type; of a tuple the sum."""
+    """Returns bytes of a type; of a tuple the sum."""
     return sum(bits * math.prod(shape) for bits, shape in _shapes(type)) // 8
 
 
 def _plain_bytes(each: Operation, types: dict[str, str]) -> int:
-    """Operands and result; of a call of a library without its workspace, the last part of the result."""
+    """Counts operands and result; of a library's call without its workspace, the last part of the result."""
     written = _shapes(each.type)
     if each.kind == "custom-call":
         written = written[:1]
@@ -296,7 +275,7 @@ def _fused_bytes(body: Sequence[Operation]) -> int:
 
 
 def _products(each: Operation, types: dict[str, str]) -> int:
-    """2 M N K of a matrix product; 0 for any other operation."""
+    """Returns 2 M N K of a matrix product; 0 for any other operation."""
     if not (each.kind == "dot" or (each.kind == "custom-call" and PRODUCT.search(each.text))):
         return 0
     axes = re.search(r'lhs_contracting_dims=\{([\d,]*)\}|lhs_contracting_dimensions":\[([^\]]*)\]', each.text)

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config
-from jaxrl.diagnose.jaxprs import count_flops, equations
+from jaxrl.diagnose.jaxprs import equations
 from jaxrl.diagnose.training import evaluation
 from jaxrl.games import GameForms
 from jaxrl.matches.config import EVALUATION_SEED
@@ -51,7 +51,6 @@ class Lowered(NamedTuple):
 
     name: str
     operations: int  # of StableHLO
-    flops: int  # of its matrix products, in one call
     wrong: tuple[str, ...]  # operations that a GPU cannot do or does slowly; empty if all is well
 
 
@@ -68,16 +67,15 @@ def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Itera
 def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
     """Lowers one program."""
     traced = program.function.trace(*program.arguments)
-    flops = count_flops(traced.jaxpr.jaxpr)
-    names = {equation.primitive.name for equation, _ in equations(traced.jaxpr.jaxpr)}
+    names = {equation.primitive.name for equation in equations(traced.jaxpr.jaxpr)}
     if callbacks := sorted(name for name in names if name.endswith("callback")):
-        return Lowered(program.name, 0, flops, (f"calls the host ({', '.join(callbacks)})",))
+        return Lowered(program.name, 0, (f"calls the host ({', '.join(callbacks)})",))
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     calls = set(re.findall(r"stablehlo\.custom_call @([\w.]+)", text)) - HARMLESS
     wrong = [f"calls {name}" for name in sorted(calls)]
     if doubles := len(re.findall(r"tensor<(?:\d+x)*f64>", text)):
         wrong.append(f"{doubles} values of float64")
-    return Lowered(program.name, len(re.findall(r"stablehlo\.\w+", text)), flops, tuple(wrong))
+    return Lowered(program.name, len(re.findall(r"stablehlo\.\w+", text)), tuple(wrong))
 
 
 def programs(config: Config, games: GameForms, devices: Sequence[jax.Device] = ()) -> Iterator[Lowerable]:
@@ -123,13 +121,7 @@ def _best_response(config: Config, games: GameForms, devices: Sequence[jax.Devic
 
 
 def _match(
-    name: str,
-    config: Config,
-    env: Env,
-    policy: Player,
-    bots: list[Player],
-    params: Any,
-    devices: Sequence[jax.Device],
+    name: str, config: Config, env: Env, policy: Player, bots: list[Player], params: Any, devices: Sequence[jax.Device]
 ) -> Lowerable:
     deals = config.evaluate.training_deals
     matchup = Matchup(env, policy, bots, deals=deals, seed=EVALUATION_SEED, devices=devices)
@@ -141,7 +133,7 @@ def _params_of(config: Config, env: Env) -> Any:
 
 
 def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Lowerable]:
-    """Inference for the games of one block, and learning from a rollout."""
+    """Yields inference for the games of one block, and learning from a rollout."""
     sebulba = config.sebulba
     games = config.train.num_envs // (sebulba.actors * sebulba.groups)
     function, arguments = evaluation(config, env, games * (env.num_players if env.simultaneous else 1))

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl.matches.host_loop import KeyChain, play_host_game
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays, video
 from jaxrl.players.player import Player
@@ -23,16 +22,8 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int | np.ndarray]]:
-    """Plays one game.
-
-    Args:
-      env: the game.
-      players: players of the seats.
-      key: key of the deal and all randomness.
-
-    Returns:
-      The states from the first to the last, and the actions between them: ints, or i32[P] in a simultaneous game.
-    """
+    """Plays one game. Returns the states from the first to the last, and the actions between them: ints, or i32[P] in a
+    simultaneous game."""
     deal_key, key = jax.random.split(key)
     game = InteractiveGame(env, players)
     states: list[State] = [game.deal(deal_key)]
@@ -42,25 +33,22 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
         actions.append(action)
         states.append(after)
 
-    play_host_game(game, KeyChain(key), game.answer, note)
+    game.play(key, game.answer, note)
     return states, actions
 
 
 def film(
     name: str, lookup: Lookup, *, seat: int, opponents: Sequence[str], seed: int, file: str, rewards: str, pace: float
 ) -> None:
-    """Writes a game as an animated picture.
+    """Writes a game as an animated picture. Raises UserError: a player is unknown, the game has no drawings, or a file
+    cannot be written.
 
     Args:
       name: name of the player, see `find_player`; or a file of RUN/replays.
-      lookup: settings for the lookup of names.
       seat, opponents, seed: settings of a new game: the player's seat, the players of the others, and the seed.
       file: output file; one that ends in .gif or .mp4 is a video.
       rewards: the file for what each component of the rewards has brought; empty: none.
       pace: 2 is twice as fast.
-
-    Raises:
-      UserError: a player is unknown, the game has no drawings, or a file cannot be written.
     """
     if replays.is_replay(name):
         of_a_game = {

@@ -35,11 +35,8 @@ class Highlight(NamedTuple):
 
 
 def highlights(tables: Sequence[Sequence[Row]]) -> list[Highlight]:
-    """Chooses at most `LANES` games of an evaluation; [] if all are too long to be recorded.
-
-    Args:
-      tables: rows for every candidate, one for each opponent.
-    """
+    """Chooses at most `LANES` games of an evaluation; [] if all are too long to be recorded. `tables`: rows for every
+    candidate, one for each opponent."""
     games = [[row.samples.each for row in rows] for rows in tables]
     length = np.array([[each.length for each in rows] for rows in games])  # [candidates, opponents, D, n]
     figures: dict[str, Any] = {"return": [[each.returned for each in rows] for rows in games]}
@@ -59,13 +56,7 @@ class HighlightRecorder:
     """Plays highlights of a matchup again, and makes replays of them."""
 
     def __init__(self, config: Config, matchup: Matchup, lanes: ReplayLanes):
-        """Compiles at the first call.
-
-        Args:
-          config: configuration with which the game was made.
-          matchup: matchup of the evaluation; not of remote games.
-          lanes: the programs that play replays.
-        """
+        """Compiles at the first call. `matchup`: matchup of the evaluation; not of remote games."""
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
         self._schedule = jax.jit(functools.partial(deal_schedule, self._env))
         self._begin = jax.jit(jax.vmap(self._begun))
@@ -94,13 +85,7 @@ class HighlightRecorder:
         return see(seated, memory, before, action, after, holder, jax.random.fold_in(key, time))
 
     def __call__(self, found: Sequence[Highlight], players: Sequence[Player], title: str) -> list[Replay]:
-        """Returns the replays.
-
-        Args:
-          found: the games, at most `LANES`.
-          players: the candidates.
-          title: title of the evaluation.
-        """
+        """Returns the replays. `found`: the games, at most `LANES`."""
         if not found:
             return []
         padded = [*found, *[found[-1]] * (LANES - len(found))]
@@ -122,7 +107,7 @@ class HighlightRecorder:
         return ReplayLabel(found.kind, names, f"{found.kind.replace('_', ' ')} of {title}")
 
     def _answers(self, args: PyTree, holders: jax.Array, key: Key) -> Callable[[State, np.int32], jax.Array]:
-        """For `ReplayLanes.play`: the actions of the players, with their memories."""
+        """Returns, for `ReplayLanes.play`, the actions of the players, with their memories."""
         memory: Any = None
         step: Any = None  # the last state and its actions
 

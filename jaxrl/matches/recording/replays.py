@@ -29,7 +29,6 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.games import make_env
-from jaxrl.matches.host_loop import play_host_game
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import files, golden, prng
@@ -63,36 +62,22 @@ _SHAPE = {
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """Contents of a replay file.
-
-    Attributes:
-      game, version, options: the game.
-      deal, step: words of the keys, [2].
-      lane: lane in which it was played.
-      actions: [T], or [T, P] in a simultaneous game.
-      returns: [P].
-      digest: digest of the T + 1 states.
-      kind: the reason why it was kept, see `jaxrl.matches.recording.highlights`.
-      players: their names, [P].
-      title: description for people.
-      made: versions and machine that made it.
-      thinned: a sample of the states, see `Env.sketch`, each with its number as "step".
-    """
+    """Contents of a replay file."""
 
     game: str
     version: str
     options: dict[str, Any]
-    deal: list[int]
-    step: list[int]
-    lane: int
-    actions: list[Any]
-    returns: list[float]
-    digest: str
-    kind: str
-    players: list[str]
-    title: str
-    made: dict[str, str]
-    thinned: list[dict[str, Any]]
+    deal: list[int]  # words of the keys, [2]
+    step: list[int]  # words of the keys, [2]
+    lane: int  # lane in which it was played
+    actions: list[Any]  # [T], or [T, P] in a simultaneous game
+    returns: list[float]  # [P]
+    digest: str  # digest of the T + 1 states
+    kind: str  # the reason why it was kept, see `jaxrl.matches.recording.highlights`
+    players: list[str]  # their names, [P]
+    title: str  # description for people
+    made: dict[str, str]  # versions and machine that made it
+    thinned: list[dict[str, Any]]  # a sample of the states, see `Env.sketch`, each with its number as "step"
 
     def text(self) -> str:
         """Returns all of the file, unpacked."""
@@ -144,73 +129,53 @@ class ReplayLanes:
         answer: Callable[[State, np.int32], Any],
         watch: Callable[[State, int], None] | None = None,
     ) -> PlayedLanes:
-        """Plays a game in every lane.
-
-        Args:
-          deal, step: key[LANES], as in `jaxrl.matches.match.GameKeys`.
-          answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
-          watch: callback for all states and their numbers.
-        """
-        game = _Lanes(self.env, self._init(deal), self._step, watch)
-
-        def ask(time: np.int32) -> np.ndarray:
-            return np.asarray(answer(game.state, time), np.int32)
-
-        play_host_game(game, lambda time: (np.int32(time), (step, np.int32(time))), ask, game.record)
+        """Plays a game in every lane. `deal`, `step`: key[LANES], as in `jaxrl.matches.match.GameKeys`; `answer`:
+        (states, steps so far) -> i32[LANES] or i32[LANES, P]; `watch`: callback for all states and their numbers."""
+        game = _Lanes(self.env.num_players, watch)
+        state = self._init(deal)
+        game.see(state)
+        while game.running.any() and game.time < LONGEST:
+            action, time = np.asarray(answer(state, np.int32(game.time)), np.int32), np.int32(game.time)
+            state = self._step(state, action, step, time)
+            game.record(action, state)
         return game.played()
 
 
 class _Lanes:
-    """Games in progress in all lanes, and what is recorded of them."""
+    """The recording of games in all lanes; `running` is bool[LANES], `time` the number of steps."""
 
-    def __init__(
-        self,
-        env: Env,
-        first: State,
-        advance: Callable[..., State],
-        watch: Callable[[State, int], None] | None,
-    ):
-        self.state, self.time = first, 0
-        self._advance, self._watch = advance, watch
+    def __init__(self, seats: int, watch: Callable[[State, int], None] | None):
+        self.running, self.time = np.ones(LANES, bool), 0
+        self._watch = watch
         self._digests = [hashlib.sha256() for _ in range(LANES)]
         self._actions: list[list[np.ndarray]] = [[] for _ in range(LANES)]
-        self._returns = np.zeros((LANES, env.num_players), np.float32)
-        self._running = np.ones(LANES, bool)
-        self._see(first)
+        self._returns = np.zeros((LANES, seats), np.float32)
 
-    @property
-    def over(self) -> bool:
-        return not self._running.any() or self.time == LONGEST
-
-    def step(self, action: np.ndarray, chance: tuple[Key, np.int32]) -> State:
-        self.state, self.time = self._advance(self.state, action, *chance), self.time + 1
-        return self.state
-
-    def record(self, before: State, action: np.ndarray, after: State) -> None:
-        del before
-        for lane in np.flatnonzero(self._running):
+    def record(self, action: np.ndarray, after: State) -> None:
+        self.time += 1
+        for lane in np.flatnonzero(self.running):
             self._actions[lane].append(action[lane])
-        self._see(after)
+        self.see(after)
 
-    def _see(self, state: State) -> None:
+    def see(self, state: State) -> None:
         """Adds a state to the digests and returns of the games that have not ended before."""
         shown: State = jax.device_get(state)
         leaves = [np.asarray(_words_of(leaf)) for leaf in jax.tree.leaves(shown)]
-        for lane in np.flatnonzero(self._running):
+        for lane in np.flatnonzero(self.running):
             self._digests[lane].update(b"".join(leaf[lane].tobytes() for leaf in leaves))
         if self.time:
-            self._returns += np.where(self._running[:, None], shown.rewards, np.float32(0))
+            self._returns += np.where(self.running[:, None], shown.rewards, np.float32(0))
         if self._watch is not None:
             self._watch(shown, self.time)
-        self._running &= ~np.asarray(is_over(shown))
+        self.running &= ~np.asarray(is_over(shown))
 
     def played(self) -> PlayedLanes:
         digests = [digest.hexdigest() for digest in self._digests]
-        return PlayedLanes([np.array(each) for each in self._actions], self._returns, digests, ~self._running)
+        return PlayedLanes([np.array(each) for each in self._actions], self._returns, digests, ~self.running)
 
 
 def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.ndarray]:
-    """For `ReplayLanes.play`: the actions of a recording; the last one is repeated after the end of a game."""
+    """Returns, for `ReplayLanes.play`, the actions of a recording; the last one is repeated after the end of a game."""
     return lambda _, time: np.stack([each[min(int(time), len(each) - 1)] for each in actions])
 
 
@@ -229,15 +194,7 @@ def make_replays(
     config: Config, lanes: ReplayLanes, deal: Key, step: Key, first: PlayedLanes, labels: Sequence[ReplayLabel]
 ) -> list[Replay]:
     """Plays recorded games again, without the players; games that end differently, or did not end, are left out with a
-    warning.
-
-    Args:
-      config: configuration of the game.
-      lanes: the programs that play it.
-      deal, step: key[LANES].
-      first: the recorded games.
-      labels: labels of the lanes that count, from the first on.
-    """
+    warning. `deal`, `step`: key[LANES]; `labels`: labels of the lanes that count, from the first on."""
     env = lanes.env
     thinned: list[list[dict[str, Any]]] = [[] for _ in labels]
 
@@ -325,14 +282,8 @@ class OpenedReplay(NamedTuple):
     env: Env
 
     def play(self, lanes: ReplayLanes | None = None) -> tuple[list[State], list[Any]]:
-        """Returns all states, and the actions between them as `Env.film` takes them.
-
-        Args:
-          lanes: the programs of the game, if they exist already.
-
-        Raises:
-          UserError: the states differ from the recorded ones.
-        """
+        """Returns all states, and the actions between them as `Env.film` takes them. Raises UserError: the states
+        differ from the recorded ones."""
         replay, states = self.replay, []
         actions = np.array(replay.actions, np.int32)
 
@@ -352,16 +303,9 @@ class OpenedReplay(NamedTuple):
 
 
 def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> OpenedReplay:
-    """Reads the file of a replay; `OpenedReplay.play` plays it.
-
-    Args:
-      path: path of the file.
-      overrides: changes of the configuration, but for the game.
-      allow: modules that the file may name, see `jaxrl.config.trust`; no other code is run.
-
-    Raises:
-      UserError: it is no replay, is damaged, is of another version of its game, or names code that is not allowed.
-    """
+    """Reads the file of a replay; `OpenedReplay.play` plays it. Raises UserError: it is no replay, is damaged, is of
+    another version of its game, or names code that is not allowed. `overrides`: changes of the configuration, but for
+    the game. `allow`: modules that the file may name, see `jaxrl.config.trust`; no other code is run."""
     text = files.unpacked(path, LIMIT)
     record = files.parse(text, path, json_text=True)
     with _no_replay(path):
@@ -395,12 +339,12 @@ def _no_replay(path: str) -> Iterator[None]:
 
 
 def made_here() -> dict[str, str]:
-    """`Replay.made` of games that are recorded now."""
+    """Returns `Replay.made` of games that are recorded now."""
     return {"jaxrl": jaxrl.__version__, "jax": jax.__version__, "platform": jax.default_backend()}
 
 
 def keys_of(words: Any) -> Key:
-    """Fast keys from their words, u32[..., 2]."""
+    """Returns fast keys from their words, u32[..., 2]."""
     return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl=prng.implementation())
 
 

@@ -37,15 +37,8 @@ def is_video(file: str) -> bool:
 
 
 def write_video(page: str, file: Path) -> None:
-    """Writes a film as a GIF or an MP4, by the ending of `file`, and prints how many pictures it draws.
-
-    Args:
-      page: the animated SVG document.
-      file: ending in .gif or .mp4.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
+    """Writes a film as a GIF or an MP4, by the ending of `file`, and prints how many pictures it draws. Raises OSError:
+    the file cannot be written. `file`: ending in .gif or .mp4."""
     kind = file.suffix.lower()
     stills = distinct_stills(page, PER_SECOND[kind])
     print(f"drawing {len(stills):,} pictures; three or four a second ...", flush=True)
@@ -60,12 +53,9 @@ def distinct_stills(page: str, per_second: float) -> list[tuple[str, int]]:
 
 
 def stills_of(page: str, per_second: float) -> Iterator[str]:
-    """Yields the document as it looks at each picture's time over one loop, without animation.
-
-    Args:
-      page: the animated SVG document. What repeats in less time than the whole (a line that flickers) stands still.
-      per_second: pictures a second.
-    """
+    """Yields the document as it looks at each picture's time over one loop, without animation. `page`: the animated SVG
+    document. What repeats in less time than the whole (a line that flickers) stands still. `per_second`: pictures a
+    second."""
     root = ElementTree.fromstring(page)
     parts = [(parent, node) for parent in root.iter() for node in parent if node.tag in ANIMATIONS]
     length = max((_seconds(node) for _, node in parts), default=0.0)

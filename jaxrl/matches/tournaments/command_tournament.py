@@ -26,10 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.config(parser, "if only bots play: the configuration that names the game")
     arguments.allow(parser)
     parser.add_argument(
-        "--deals",
-        type=arguments.deals,
-        default=1000,
-        help="deals per pair, each from every side (default: 1000)",
+        "--deals", type=arguments.deals, default=1000, help="deals per pair, each from every side (default: 1000)"
     )
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the deals (default: 0)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")

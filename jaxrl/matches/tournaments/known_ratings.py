@@ -30,11 +30,7 @@ class KnownRatings:
 
 
 def read(path: Path) -> KnownRatings:
-    """Returns the ratings in a file.
-
-    Raises:
-      UserError: it cannot be read, or holds something else.
-    """
+    """Returns the ratings in a file. Raises UserError: it cannot be read, or holds something else."""
     known: KnownRatings = build(KnownRatings, files.read(path), Place(f"the ratings {path}"))
     return known
 
@@ -49,11 +45,8 @@ def write(path: Path, field: FoundPlayers, fit: Ratings) -> None:
 
 
 def fitting(path: Path, field: FoundPlayers) -> dict[str, float]:
-    """Returns the ratings in a file, or one that comes with the project, of those players who take part.
-
-    Raises:
-      UserError: it cannot be read, is of another game, or rates none of the players.
-    """
+    """Returns the ratings in a file, or one that comes with the project, of those players who take part. Raises
+    UserError: it cannot be read, is of another game, or rates none of the players."""
     known, names = read(path if path.exists() else presets.shipped_directory() / path), [p.name for p in field.players]
     theirs = {"game": known.game, "version": known.version, **known.options}
     ours = {"game": field.config.env.id, "version": field.env.version, **_options_of(field)}

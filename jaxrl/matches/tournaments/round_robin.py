@@ -20,30 +20,22 @@ from jaxrl.text_tables import align, percent
 @dataclasses.dataclass
 class RoundRobin:
     """The results of every player against every other. In a game of two sides a pair is played once and counts in both
-    cells; with more sides cell (i, j) is player i among copies of player j, and cell (j, i) holds other games.
-
-    Attributes:
-      names: names of the M players.
-      sides: sides of the seats, see `Env.sides`.
-      counts: i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played.
-      points: f64[M, M], sum over games of the share of the other sides that the row player beat, a tie half:
-        wins plus half the draws in a game of two sides.
-      covariance: f64[M, M, 2, 2], over deals, of the shares of the deal's games that the row player won and drew.
-      deals: i64[M, M], deals played.
-      steps: i64[M, M], of all games.
-    """
+    cells; with more sides cell (i, j) is player i among copies of player j, and cell (j, i) holds other games."""
 
     names: tuple[str, ...]
-    sides: tuple[int, ...]
-    counts: np.ndarray
+    sides: tuple[int, ...]  # sides of the seats, see `Env.sides`
+    counts: np.ndarray  # i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played
+    # f64[M, M], sum over games of the share of the other sides that the row player beat, a tie half: wins plus half
+    # the draws in a game of two sides
     points: np.ndarray
+    # f64[M, M, 2, 2], over deals, of the shares of the deal's games that the row player won and drew
     covariance: np.ndarray
-    deals: np.ndarray
-    steps: np.ndarray
+    deals: np.ndarray  # i64[M, M], deals played
+    steps: np.ndarray  # i64[M, M], of all games
 
     @classmethod
     def empty(cls, names: Sequence[str], sides: tuple[int, ...]) -> RoundRobin:
-        """Results of no games."""
+        """Returns results of no games."""
         m = len(names)
         return cls(
             names=tuple(names),
@@ -99,16 +91,16 @@ class RoundRobin:
         return sum(int(self.steps[i, j]) for i, j in self.played) / self.total_games
 
     def rates(self) -> np.ndarray:
-        """f64[M, M, 3], shares of wins, draws and losses; not a number where nothing was played."""
+        """Returns f64[M, M, 3], shares of wins, draws and losses; not a number where nothing was played."""
         games = np.where(self.games, self.games, 1)[..., None]
         return np.where(self.games[..., None] > 0, self.counts / games, np.nan)
 
     def scores(self) -> np.ndarray:
-        """f64[M, M], points per game, 0.5 among equals in a game for any number of sides."""
+        """Returns f64[M, M], points per game, 0.5 among equals in a game for any number of sides."""
         return np.where(self.games > 0, self.points / np.where(self.games, self.games, 1), np.nan)
 
     def mean_wins(self) -> np.ndarray:
-        """f64[M], the unweighted mean win rate against the others."""
+        """Returns f64[M], the unweighted mean win rate against the others."""
         wins = self.rates()[..., 0].copy()
         np.fill_diagonal(wins, np.nan)
         return np.array([np.mean(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in wins])
@@ -125,7 +117,7 @@ class RoundRobin:
     # ---- for people and programs ----
 
     def matrix_table(self, order: Sequence[int]) -> str:
-        """Win / draw / loss in per cent of the row player against the column player, in Markdown."""
+        """Returns win / draw / loss in per cent of the row player against the column player, in Markdown."""
         rates, mean = self.rates(), self.mean_wins()
 
         def cell(i: int, j: int) -> str:
@@ -137,7 +129,7 @@ class RoundRobin:
         return align(cells)
 
     def rating_table(self, ratings: Ratings) -> str:
-        """Ratings with 95 % half widths, strongest first, in Markdown."""
+        """Returns ratings with 95 % half widths, strongest first, in Markdown."""
         mean, games = self.mean_wins(), self.games_of_players()
         cells = [["player", "rating", "95 %", "mean win %", "games"]]
         for i in ratings.order():
@@ -146,12 +138,12 @@ class RoundRobin:
         return align(cells)
 
     def games_of_players(self) -> np.ndarray:
-        """i64[M], games of each player against others."""
+        """Returns i64[M], games of each player against others."""
         others = self.games - np.diag(np.diag(self.games))
         return others.sum(axis=1) + (others.sum(axis=0) if self.num_sides > 2 else 0)
 
     def record(self) -> dict[str, Any]:
-        """For JSON; rates in per cent."""
+        """Returns the record for JSON; rates in per cent."""
         rates = 100 * self.rates()
 
         def rows(k: int) -> list[list[float | None]]:

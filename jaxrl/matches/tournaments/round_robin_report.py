@@ -19,17 +19,9 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def report_round_robin(field: FoundPlayers, *, deals: int, seed: int, anchor: str | None, out: str | None) -> None:
-    """Plays a round robin and prints its matrix and ratings.
-
-    Args:
-      field: the players.
-      deals, seed: arguments as of `Tournament`.
-      anchor: a player who is rated 0, or a file of `known_ratings`; None: bot:random, or the first player.
-      out: the folder for matrix.json, table.md and ratings.yaml.
-
-    Raises:
-      UserError: the anchor does not take part, or a file cannot be read or written.
-    """
+    """Plays a round robin and prints its matrix and ratings. Raises UserError: the anchor does not take part, or a file
+    cannot be read or written. `anchor`: a player who is rated 0, or a file of `known_ratings`; None: bot:random, or the
+    first player. `out`: the folder for matrix.json, table.md and ratings.yaml."""
     enable_compilation_cache(field.config.run.cache_dir)
     known = _anchors(anchor, field)
     tournament = Tournament(field.env, field.players, deals=deals, seed=seed)

@@ -39,19 +39,8 @@ class Tournament:
         lanes: int = LANES,
         self_pairs: bool = False,
     ):
-        """Sets up a tournament.
-
-        Args:
-          env: the game.
-          players: M players; those of one program differ in their parameters.
-          deals: deals per pair, each played from all sides.
-          seed: seed of the deals and of the players' own randomness.
-          lanes: games side by side on one device.
-          self_pairs: whether players also meet themselves.
-
-        Raises:
-          UserError: too few players, deals or sides.
-        """
+        """Sets up a tournament. Raises UserError: too few players, deals or sides. `players`: M players; those of one
+        program differ in their parameters. `seed`: seed of the deals and of the players' own randomness."""
         if env.num_sides < 2:
             raise UserError(
                 f"{env.id} is a game for one{' side' * (env.num_players > 1)}: there are no opponents; "
@@ -76,14 +65,8 @@ class Tournament:
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> RoundRobin:
-        """Plays all pairs.
-
-        Args:
-          progress: called with (pairs played, pairs) after each.
-
-        Raises:
-          UserError: a player chose an illegal action.
-        """
+        """Plays all pairs. Raises UserError: a player chose an illegal action. `progress`: called with (pairs played,
+        pairs) after each."""
         names, sides = [player.name for player in self._players], self._env.sides
         results = RoundRobin.empty(names, sides)
         params = None if isinstance(self._games, RemoteDeals) else self._games.placed(self._groups.params)

@@ -13,26 +13,20 @@ from jaxrl_envs.shared.errors import UserError
 
 
 class Layers(NamedTuple):
-    """A dense or recurrent network.
+    """A dense or recurrent network."""
 
-    Attributes:
-      settings: values that the arrays alone do not say, in JSON: policy, game, game_version, update, features (F),
-        actions (A), dense (number of layers), activation, layer_norm, normalize, canonical, cell ("", "lstm" or
-        "gru"), cells (number of recurrent layers), width (of their state).
-      weights: f32 arrays by name: dense_0/kernel [inputs, outputs], dense_0/bias, norm_0/scale, lstm_0/ii/kernel,
-        policy/kernel, value/kernel, normaliser/mean, ...
-    """
-
+    # values that the arrays alone do not say, in JSON: policy, game, game_version, update, features (F), actions (A),
+    # dense (number of layers), activation, layer_norm, normalize, canonical, cell ("", "lstm" or "gru"), cells
+    # (number of recurrent layers), width (of their state)
     settings: dict[str, Any]
+    # f32 arrays by name: dense_0/kernel [inputs, outputs], dense_0/bias, norm_0/scale, lstm_0/ii/kernel,
+    # policy/kernel, value/kernel, normaliser/mean, ...
     weights: dict[str, np.ndarray]
 
 
 def layers_of(policy: ExportedPolicy) -> Layers:
-    """Returns the layers of a policy.
-
-    Raises:
-      UserError: it is no multi-layer perceptron, alone or below recurrent layers, with a policy and a value head.
-    """
+    """Returns the layers of a policy. Raises UserError: it is no multi-layer perceptron, alone or below recurrent
+    layers, with a policy and a value head."""
     network = policy.config.network
     cell = network.recurrent.cell if network.kind == "recurrent" else ""
     weights = _weights(policy) if network.reader[0] == "mlp" else {}
@@ -62,7 +56,7 @@ def layers_of(policy: ExportedPolicy) -> Layers:
 
 
 def _weights(policy: ExportedPolicy) -> dict[str, np.ndarray]:
-    """Parameters by name; the names of a normalised network, of a torso and of the heads are shortened."""
+    """Returns parameters by name; the names of a normalised network, of a torso and of the heads are shortened."""
     found = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(policy.player().params)[0]:
         steps = [step.key for step in path if step.key not in (INNER, "torso", "heads")]

@@ -16,11 +16,8 @@ _LINE = 116  # letters of a line of weights
 
 
 def save_numpy(path: str | os.PathLike[str], policy: ExportedPolicy) -> None:
-    """Writes the program `numpy_policy.py` with a policy's settings and weights in it.
-
-    Raises:
-      UserError: see `layers_of`; or the file cannot be written.
-    """
+    """Writes the program `numpy_policy.py` with a policy's settings and weights in it. Raises UserError: see
+    `layers_of`; or the file cannot be written."""
     layers = layers_of(policy)
     settings = layers.settings | {"shapes": {name: list(leaf.shape) for name, leaf in layers.weights.items()}}
     data = b"".join(leaf.astype("<f4").tobytes() for leaf in layers.weights.values())

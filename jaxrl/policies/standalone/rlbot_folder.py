@@ -10,11 +10,8 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def save_rlbot(folder: Path, policy: ExportedPolicy) -> None:
-    """Writes the program and the settings that the game has for such a bot, and the policy in NumPy.
-
-    Raises:
-      UserError: the game has no such bots, or refuses this one; see `layers_of`; or a file cannot be written.
-    """
+    """Writes the program and the settings that the game has for such a bot, and the policy in NumPy. Raises UserError:
+    the game has no such bots, or refuses this one; see `layers_of`; or a file cannot be written."""
     make = getattr(policy.env, "rlbot", None)
     if make is None:
         raise UserError(f"--rlbot writes policies of car_soccer; this one plays {policy.env.id}.")

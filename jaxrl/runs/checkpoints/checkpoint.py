@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxrl import xla
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints.files import (
     REMOVED,
@@ -46,6 +47,8 @@ from jaxrl.runs.checkpoints.record import Damaged as Damaged
 from jaxrl.runs.checkpoints.record import unreadable_is_damaged as unreadable_is_damaged
 from jaxrl.runs.checkpoints.shares import write_share
 from jaxrl.runs.folder import next_command
+from jaxrl.version import __version__
+from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import numbered
 
@@ -56,17 +59,11 @@ _log = logging.getLogger("jaxrl")
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A training state copied to host memory, independent of the device buffers it came from.
+    """A training state copied to host memory, independent of the device buffers it came from."""
 
-    Attributes:
-      step: the update counter it was taken at.
-      arrays: leaf path -> array.
-      meta: the JSON record that lies beside the arrays; see `take`.
-    """
-
-    step: int
-    arrays: Arrays
-    meta: dict[str, Any]
+    step: int  # the update counter it was taken at
+    arrays: Arrays  # by leaf path
+    meta: dict[str, Any]  # the JSON record that lies beside the arrays; see `take`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +95,14 @@ def take(step: int, state: PyTree, stamp: Stamp, host: dict[str, Any] | None = N
         "params_hash": hash_arrays(params),
         "leaves": leaves,
         "host": host or {},
+        "made": {"jaxrl": __version__, "rules": registry.rules_hash(stamp.env_id), **xla.conditions()},
     }
     return Snapshot(step, arrays, meta)
 
 
 def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, PyTree]:
-    """`unpack` of some parts of a training state, {"learner": ..., "update": ...}, whatever else was stored.
-
-    Raises:
-      UserError: as `unpack`.
-    """
+    """Unpacks some parts of a training state, {"learner": ..., "update": ...}, whatever else was stored. Raises
+    UserError as `unpack`."""
     names = [name for name in snapshot.arrays if name.split(".")[0] in template]
     leaves = snapshot.meta["leaves"]
     return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
@@ -150,11 +145,8 @@ class CheckpointStore:
     # ---- writing ----
 
     def save(self, snapshot: Snapshot) -> None:
-        """Starts writing `snapshot`.
-
-        Raises:
-          UserError: the disk is full, in the write that was under way; earlier checkpoints are intact.
-        """
+        """Starts writing `snapshot`. Raises UserError if the disk is full, in the write that was under way; earlier
+        checkpoints are intact."""
         self.wait()
         name = f"{self.directory.name}/{next(self._writes)}"
         if distributed.is_rank0():
@@ -277,12 +269,7 @@ class CheckpointStore:
         return read_record(self.directory / str(step), step)
 
     def read(self, step: int, *, whole: bool = True, check: CheckRecord | None = None) -> Snapshot:
-        """Returns one checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
-
-        Args:
-          step: number of the checkpoint.
-          whole: flag as of `read_arrays`.
-          check: flag as of `read_arrays`.
+        """Returns checkpoint number `step`, every byte checked against its checksum. Arguments as of `read_arrays`.
 
         Raises:
           Damaged: it is not as it was written.
@@ -293,7 +280,7 @@ class CheckpointStore:
         return Snapshot(step, read_arrays(place, meta, whole=whole, check=check), meta)
 
     def read_together(self, step: int, *, whole: bool, check: CheckRecord | None = None) -> Snapshot:
-        """`read` in all processes: what is damaged for one of them is so for all. Errors as of `read`."""
+        """Reads a checkpoint in all processes: what is damaged for one of them is so for all. Errors as of `read`."""
         found, wrong = None, Damaged("another process has found it so")
         try:
             found = self.read(step, whole=whole, check=check)
@@ -340,11 +327,8 @@ def _unfinished(directory: Path, step: int) -> Path:
 
 
 def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Returns the shares of process 0 and of all others, for the record; empty with one process.
-
-    Raises:
-      UserError: another process cannot write its own.
-    """
+    """Returns the shares of process 0 and of all others, for the record; empty with one process. Raises UserError if
+    another process cannot write its own."""
     if distributed.count() == 1:
         return {}
     shares = [write_share(part, snapshot.arrays, snapshot.meta["leaves"])]
@@ -359,7 +343,7 @@ def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 def stage_name(host: Mapping[str, Any]) -> Any:
-    """The name of a checkpoint's stage in its record, or whatever stands there instead; None without a curriculum."""
+    """Returns the name of a checkpoint's stage, or whatever its record holds instead; None without a curriculum."""
     record = host.get("curriculum")
     return record.get("stage", record) if isinstance(record, dict) else record
 

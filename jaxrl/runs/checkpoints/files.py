@@ -54,7 +54,8 @@ def open_manager(directory: Path, seal: Callable[[], None], *, keep: int, keep_e
     """
     _no_echo()
     handlers = ocp.handlers.DefaultCheckpointHandlerRegistry()
-    handlers.add(STATE, ocp.args.PyTreeSave, _handler())
+    handler = ocp.PyTreeCheckpointHandler(use_ocdbt=True, use_zarr3=False, multiprocessing_options=_alone())
+    handlers.add(STATE, ocp.args.PyTreeSave, handler)  # which writes what `state.open_leaves` reads
     policies: list[Any] = [policy.LatestN(keep)] + ([policy.EveryNSteps(keep_every)] if keep_every else [])
     options = ocp.CheckpointManagerOptions(
         preservation_policy=policy.AnyPreservationPolicy(policies),
@@ -80,13 +81,8 @@ def start_save(manager: ocp.CheckpointManager, step: int, arrays: Arrays, leaves
     manager.save(step, args=ocp.args.Composite(**{STATE: ocp.args.PyTreeSave(stored)}), force=True)
 
 
-def _handler() -> ocp.PyTreeCheckpointHandler:
-    """Writes what `state.open_leaves` reads."""
-    return ocp.PyTreeCheckpointHandler(use_ocdbt=True, use_zarr3=False, multiprocessing_options=_alone())
-
-
 def _alone() -> ocp.options.MultiprocessingOptions:
-    """Orbax by itself in this process, see the module."""
+    """Returns options by which orbax runs in this process by itself, see the module."""
     if distributed.count() == 1:
         return ocp.options.MultiprocessingOptions()
     rank = distributed.rank()

@@ -64,12 +64,9 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
 
 
 def check_fits(leaves: Leaves, template: PyTree) -> None:
-    """Checks the records of stored arrays, which need not have been read, against `template`.
-
-    Raises:
-      UserError: structure, shape, dtype or key type differ; but of hyper-parameters, which the configuration gives, an
-        older checkpoint may have others.
-    """
+    """Checks the records of stored arrays, which need not have been read, against `template`. Raises UserError if
+    structure, shape, dtype or key type differ; but of hyper-parameters, which the configuration gives, an older
+    checkpoint may have others."""
     wanted = {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(template)[0]}
     for name in sorted(set(wanted) ^ set(leaves)):
         if name.startswith(HYPER) and (name in wanted or bytes_of(leaves[name]) <= _HYPER_BYTES):
@@ -84,7 +81,7 @@ def check_fits(leaves: Leaves, template: PyTree) -> None:
 
 
 def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
-    """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
+    """Returns the parameters of a training state as a nested dict, or their average over time if wanted and kept."""
     averages = f"{TARGET_PARAMS}average."
     return part_of(arrays, averages if average and any(name.startswith(averages) for name in arrays) else PARAMS)
 
@@ -138,7 +135,7 @@ def _place(array: np.ndarray, like: Any) -> Any:
 
 
 def checksum(array: np.ndarray) -> int:
-    """CRC-32 of an array's bytes."""
+    """Returns CRC-32 of an array's bytes."""
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
 
 

@@ -37,7 +37,7 @@ def mark(folder: Path) -> Path:
 
 
 def write_record(place: Path, meta: dict[str, Any]) -> None:
-    """The record of a checkpoint whose other files are there; `format` and `files` are added to `meta`."""
+    """Writes the record of a checkpoint whose other files are there; `format` and `files` are added to `meta`."""
     text = json.dumps(meta | {"format": FORMAT, "files": digests(place / STATE)}).encode()
     files.write(place / _RECORD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
@@ -91,7 +91,7 @@ def digest_of(file: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file below a folder. Raises Damaged if there are links, pipes or devices."""
+    """Returns SHA-256 of every file below a folder. Raises Damaged if there are links, pipes or devices."""
     found = {}
     for path in folder.rglob("*"):
         name, kind = path.relative_to(folder).as_posix(), path.lstat().st_mode

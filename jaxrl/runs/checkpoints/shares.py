@@ -25,12 +25,8 @@ _HEADER = 128  # bytes that `np.save` writes before those of an array
 
 
 def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
-    """Writes the share of this process and reads it back; for the record: its file, SHA-256, CRC-32 by leaf.
-
-    Args:
-      place: the directory of the checkpoint.
-      arrays, leaves: results of `pack`; those without `axis` are left out.
-    """
+    """Writes this process's share of a checkpoint, of results of `pack` those leaves that have an `axis`, and reads it
+    back; returns for the record: its file, SHA-256, CRC-32 by leaf."""
     own = {name: arrays[name] for name, record in leaves.items() if "axis" in record}
     file = place / f"share-{distributed.rank()}.npz"
     of_bytes: dict[str, Any] = {name: array.reshape(-1).view(np.uint8) for name, array in own.items()}
@@ -77,7 +73,7 @@ def _overlap(number: int, shares: int) -> bool:
 
 
 def _bytes_of(place: Path, share: dict[str, Any], sizes: dict[str, int]) -> Arrays:
-    """u8[N] by leaf; `sizes` gives N, and no more than that is read, whatever the file claims."""
+    """Returns u8[N] by leaf; `sizes` gives N, and no more than that is read, whatever the file claims."""
     found = {}
     with zipfile.ZipFile(check_share(place, share)) as archive:
         for name, size in sizes.items():

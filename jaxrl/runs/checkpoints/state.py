@@ -68,7 +68,7 @@ def check_memory(place: Path, leaves: dict[str, dict[str, Any]]) -> None:
 
 
 def bytes_of(record: dict[str, Any]) -> int:
-    """The size in bytes of a leaf. Raises ValueError or TypeError for a record that describes no array of numbers."""
+    """Returns the bytes of a leaf. Raises ValueError or TypeError for a record that describes no array of numbers."""
     shape, kind = record["shape"], re.fullmatch(r"bool|(?:u?int|b?float|complex)(\d+)(?:_\w+)?", record["dtype"])
     if kind is None or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"{record} is no array of numbers")
@@ -88,7 +88,7 @@ def open_leaves(place: Path, leaves: dict[str, dict[str, Any]]) -> dict[str, Any
     Raises:
       Damaged: a leaf is missing, or it is stored with another shape, dtype or size than its record says.
     """
-    import tensorstore  # here: `jaxrl status --help` needs no arrays
+    import tensorstore  # here: `jaxrl runs --help` needs no arrays
 
     base = {"driver": "ocdbt", "base": {"driver": "file", "path": f"{(place / STATE).absolute()}/"}}
     database, found = tensorstore.KvStore.open(base).result(), {}
@@ -127,7 +127,7 @@ def _metadata(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpacked_bound(packed: bytes) -> int:
-    """An upper bound of the size of a zstd frame's content, from the headers of its blocks (RFC 8878); nothing is
+    """Returns a bound of the size of a zstd frame's content, from the headers of its blocks (RFC 8878); nothing is
     unpacked.
 
     Raises:

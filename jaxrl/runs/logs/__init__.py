@@ -1,1 +1,1 @@
-"""What a training says: its log files, and the lines on the terminal; `files` alone needs no jax."""
+"""Messages of a training: its log files, and the lines on the terminal; `files` alone needs no jax."""

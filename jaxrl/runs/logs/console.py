@@ -49,12 +49,12 @@ class Screen(Console):
 
 @functools.cache
 def console() -> Console:
-    """Standard error, where what is printed stands above progress lines; other processes than the first silence it."""
+    """Returns standard error, which prints above progress lines; other processes than the first silence it."""
     return Screen(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 def _live(screen: Console, **options: Any) -> Live:
-    """A drawing at the end of a terminal: what is printed on the same terminal meanwhile stands above it."""
+    """Makes a drawing at the end of a terminal: what is printed on the same terminal meanwhile stands above it."""
     out, err = (stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
     return Live(console=screen, redirect_stdout=out, redirect_stderr=err, **options)
 
@@ -84,7 +84,7 @@ def waiting(text: str, *, again: bool = False, screen: Console | None = None) ->
 
 
 def _folded(screen: Console, *parts: Any) -> Constrain:
-    """A text that continues on the next line of a narrow terminal, and leaves room for the "^C" of Ctrl-C: beyond the
+    """Folds a text into the lines of a narrow terminal, and leaves room for the "^C" of Ctrl-C: beyond the
     last column it would begin a line of its own."""
     return Constrain(Text.assemble(*parts, overflow="fold", no_wrap=False), screen.width - len("^C"))
 

@@ -5,6 +5,7 @@ Process 0 writes log.txt, process 1 log.1.txt, ...: one line for each event.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from pathlib import Path
@@ -48,22 +49,11 @@ def last_lines(path: Path, most: int) -> list[bytes]:
 
 def events(path: Path) -> list[Event]:
     """Returns the newest events of a log; tracebacks, and lines of another kind, are left out."""
-    found = (_event(line.decode(errors="replace")) for line in last_lines(path, TAIL))
-    return [event for event in found if event is not None]
-
-
-def _event(line: str) -> Event | None:
-    match = _LINE.match(line)
-    if match is None:
-        return None
-    try:
-        return Event(_moment(match[1]), match[2], match[3])
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _moment(text: str) -> float:
-    """Returns a time as seconds since 1970. Raises ValueError or OverflowError for one that UTC does not reach."""
-    when = datetime.datetime.fromisoformat(text).timestamp()
-    datetime.datetime.fromtimestamp(when, datetime.UTC)
-    return when
+    found = []
+    for line in last_lines(path, TAIL):
+        if match := _LINE.match(line.decode(errors="replace")):
+            with contextlib.suppress(ValueError, OverflowError, OSError):  # a time that no calendar has
+                when = datetime.datetime.fromisoformat(match[1]).timestamp()
+                datetime.datetime.fromtimestamp(when, datetime.UTC)  # for `Status`, which tells it in UTC
+                found.append(Event(when, match[2], match[3]))
+    return found

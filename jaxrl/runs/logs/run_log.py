@@ -74,12 +74,8 @@ def last_word(text: str, directory: Path) -> None:
 
 @contextlib.contextmanager
 def to_run(level: str, directory: Path) -> Iterator[None]:
-    """Logs into a run's directory while the block runs; an exception that leaves the block is logged too.
-
-    Args:
-      level: error, warning, info or debug (`run.log_level`).
-      directory: directory of the run; an existing log is continued.
-    """
+    """Logs from `level` (`run.log_level`) on into a run's directory while the block runs, continuing a log that is
+    there; an exception that leaves the block is logged too."""
     file = _File(Path(directory) / file_name(distributed.rank()), encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate

@@ -5,19 +5,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
+import hashlib
 import json
-from typing import Any
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+import jaxrl
+from jaxrl import xla
 from jaxrl.players.player import Player
 from jaxrl.players.spec import BOT, RUN, ZOO, parse
-from jaxrl.serve.connection import Connection, serve_connection
-from jaxrl.serve.driving.session import DrivingSession
+from jaxrl.runs.directory import cache_folder
+from jaxrl.runs.logs.run_log import LOG
+from jaxrl.serve.connection import serve_connection
+from jaxrl.serve.driving.session import DrivingSession, compile_ahead
+from jaxrl.serve.jobs import child
 from jaxrl.serve.player_catalog import PERSON, GameContext, described, make_context
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl_envs.contract import registry
@@ -28,8 +35,7 @@ MOST = 4  # matches at once: each wants a good part of a core
 RATE = 80.0  # messages a second that are read: controls of every frame that is drawn, and some more
 
 
-@dataclasses.dataclass
-class DrivenGame:
+class DrivenGame(NamedTuple):
     """A kind of match: the game and how a person drives in it."""
 
     context: GameContext
@@ -42,26 +48,88 @@ class DrivingRoutes:
     def __init__(self, server: Server):
         """Creates no game or player yet."""
         self._server, self._catalog = server, server.catalog
-        self._halls: dict[tuple[str, str, str], DrivenGame] = {}
-        self._drives: dict[str, DrivingSession] = {}
+        self._matches: dict[tuple[str, str, str], DrivenGame] = {}
+        self._sessions: dict[str, DrivingSession] = {}
         self._making = asyncio.Lock()
+        self._compiling: asyncio.Task[None] | None = None
+        self._wanted, self._cached = asyncio.Event(), threading.Event()
+        self._cached.set()
+
+    async def open(self) -> None:
+        """Begins to compile the usual match."""
+        self._compiling = asyncio.create_task(self._compile())
+
+    async def _compile(self) -> None:
+        """Compiles the usual match into the cache, if it is not there, for which matches wait, and reads it from there
+        once a person is about to drive."""
+        cache = cache_folder(self._server.settings.cache_dir)
+        mark = await self._server.run("read", self._mark, cache) if cache and xla.on_cpu() else None  # GPUs are shared
+        if mark and not mark.exists():
+            self._cached.clear()
+            try:
+                with contextlib.suppress(OSError):  # no process, or a full disk: the match is compiled here
+                    if await self._fill_cache() == 0:
+                        mark.touch()
+            finally:
+                self._cached.set()
+        await self._wanted.wait()
+        await self._server.run("build", self.compile_usual)
+
+    def _mark(self, cache: Path) -> Path | None:
+        """Returns the file that says that the usual match of this version and machine is in the cache; None if nothing
+        can be driven."""
+        for game, match in self._names():
+            about = [game, match, registry.rules_hash(game), jaxrl.__version__, xla.conditions()]
+            return cache / f".driven-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}"
+        return None
+
+    async def _fill_cache(self) -> int:
+        """Returns the exit code of a process of low priority that compiles the usual match."""
+        settings = self._server.settings
+        told = {"games": settings.games, "runs": str(settings.runs), "allow": settings.allow}
+        words = json.dumps(told | {"cache_dir": settings.cache_dir})
+        command = "-W", "ignore", "-m", "jaxrl.serve.driving.fill_cache", words
+        async with child(*command, environment={}, stdin=asyncio.subprocess.PIPE) as process:
+            return await process.wait()
+
+    def compile_usual(self) -> None:
+        """Compiles the first match that is offered, against its usual opponents."""
+        for game, match in self._names()[:1]:
+            try:
+                context, driven, players, _ = self._seated({"game": game, "match": match})
+                compile_ahead(context, driven, players)
+            except Exception:  # of a game's own code: a match says so when it is begun
+                LOG.exception("a match that is compiled ahead")
 
     async def close(self) -> None:
         """Ends all matches."""
-        await asyncio.gather(*(self._server.work(drive.end) for drive in self._drives.values()))
+        if self._compiling is not None:
+            self._compiling.cancel()
+            await asyncio.gather(self._compiling, return_exceptions=True)
+        await asyncio.gather(*(self._server.run("work", each.end) for each in self._sessions.values()))
+
+    async def names(self, request: Request) -> Response:
+        """GET: the matches that games offer, before any game is made."""
+        found = await self._server.run("read", self._names)
+        return JSONResponse([{"game": game, "match": match} for game, match in found])
+
+    def _names(self) -> list[tuple[str, str]]:
+        modules = [(game, registry.find_module(game, "driving")) for game in self._catalog.games]
+        return [(game, match) for game, module in modules if module for match in module.MATCHES]
 
     async def offers(self, request: Request) -> Response:
-        """GET: the matches that games offer, and the players for their seats."""
-        return JSONResponse(await self._server.ponder(self._offers))
+        """GET: the matches that games offer, and the players for their seats. The usual match is made ready, since a
+        person with that page is about to drive."""
+        self._wanted.set()
+        return JSONResponse(await self._server.run("ponder", self._offers))
 
     def _offers(self) -> list[dict[str, Any]]:
         found = []
-        modules = [(game, registry.find_module(game, "driving")) for game in self._catalog.games]
-        for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
+        for game, match in self._names():
             with contextlib.suppress(UserError):  # what it needs is not installed
                 context = self._context(game, match).context
                 trained = [each for each in self._catalog.known() if self._fits(game, match, each)]
-                players = described([*trained, *(BOT + name for name in reversed(list(context.env.bots)))])
+                players = described([*trained, *(BOT + name for name in reversed(list(context.env.bots)))], game)
                 about = {"game": game, "match": match, "sides": list(context.env.sides)}
                 found.append(about | {"players": players, "rules": context.env.how_to_play})
         return found
@@ -73,76 +141,70 @@ class DrivingRoutes:
             return False
 
     def usual(self, context: GameContext, match: str) -> str:
-        """The specification of the opponent for a stranger: the zoo's policy that sees this match as in its training,
-        else the strongest bot."""
-        policies = [each for each in self._catalog.known() if parse(each).kind == ZOO]
-        fitting = (each for each in policies if self._fits(context.id, match, each))
+        """Returns the default opponent: the zoo's policy that sees this match as in its training, else the strongest
+        bot."""
+        fitting = (each for each in self._catalog.of_the_zoo() if self._fits(context.id, match, each))
         return next(fitting, self._catalog.usual(context))
 
     def _context(self, game: str, match: str, view: dict[str, Any] | None = None) -> DrivenGame:
         """Returns the game of a match, with the options under which a policy was trained; by default the game's own."""
         key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
-        if key not in self._halls:
+        if key not in self._matches:
             module = registry.find_module(game, "driving") if game in self._catalog.games else None
             if module is None or match not in module.MATCHES:
                 raise UserError(f"this server has no match {match[:60]!r} of {game[:60]!r} to drive in.")
             context = make_context(game, (view or {}) | module.MATCHES[match])
-            self._halls.setdefault(key, DrivenGame(context, module.drive(context.env)))
-        return self._halls[key]
+            self._matches.setdefault(key, DrivenGame(context, module.drive(context.env)))
+        return self._matches[key]
 
     async def begin(self, request: Request) -> Response:
         """POST {"game", "match", "seats": players by seat, one of them "person"} -> {"id"}: begins a match; without
         "seats" the person drives the first car, against and beside agents of the game's usual kind."""
         asked = await body_of(request)
         async with self._making:
-            self._drives = {id: drive for id, drive in self._drives.items() if drive.alive}
-            if len(self._drives) >= MOST:
+            self._sessions = {id: each for id, each in self._sessions.items() if each.alive}
+            if len(self._sessions) >= MOST:
                 raise UserError(f"{MOST} matches are being driven already: wait until one ends.")
-            drive = DrivingSession(*await self._server.ponder(self._seated, asked))
-            self._drives[drive.id] = drive
-        return JSONResponse({"id": drive.id})
+            session = DrivingSession(*await self._server.run("ponder", self._seated, asked), self._cached)
+            self._sessions[session.id] = session
+        return JSONResponse({"id": session.id})
 
     def _seated(self, asked: dict[str, Any]) -> tuple[GameContext, Driven, list[Player | None], list[str]]:
-        found = self._context(str(asked.get("game")), str(asked.get("match")))
-        env = found.context.env
-        if "seats" in asked:
-            seats = asked["seats"]
-        else:
-            seats = [PERSON, *[self.usual(found.context, str(asked["match"]))] * (env.num_players - 1)]
-        if not isinstance(seats, list) or len(seats) != env.num_players or seats.count(PERSON) != 1:
-            raise UserError(f"name who sits on the {env.num_players} seats, one of them a person.")
-        views = [
-            self._catalog.view(found.context.id, str(spec)) for spec in seats if parse(str(spec)).kind in (RUN, ZOO)
-        ]
+        game, match = str(asked.get("game")), str(asked.get("match"))
+        found = self._context(game, match)
+        count = found.context.env.num_players
+        seats = asked["seats"] if "seats" in asked else [PERSON, *[self.usual(found.context, match)] * (count - 1)]
+        if not isinstance(seats, list) or len(seats) != count or seats.count(PERSON) != 1:
+            raise UserError(f"name who sits on the {count} seats, one of them a person.")
+        specs = list(map(str, seats))
+        views = [self._catalog.view(game, spec) for spec in specs if parse(spec).kind in (RUN, ZOO)]
         if any(view != views[0] for view in views):
             raise UserError(
                 "these policies see the game in different ways: choose one of them for all seats, and bots."
             )
         if views:
-            found = self._context(found.context.id, str(asked.get("match")), views[0])
-        agents = [None if spec == PERSON else self._catalog.agent(found.context, str(spec)) for spec in seats]
+            found = self._context(game, match, views[0])
+        agents = [None if spec == PERSON else self._catalog.agent(found.context, spec) for spec in specs]
         if any(agent is not None and agent.player is None for agent in agents):
             raise UserError("a search takes too long to drive.")
         names = [agent.name if agent else "You" for agent in agents]
-        return found.context, found.driven, [agent.player if agent else None for agent in agents], names
+        return *found, [agent.player if agent else None for agent in agents], names
 
     async def socket(self, socket: WebSocket) -> None:
         """The websocket of the browser that steers, see `DrivingSession.answer`."""
-        drive = self._drives.get(socket.path_params["id"])
-        if drive is None:
-            await socket.accept()
-            return await socket.close(4404, "there is no such match")
-        connection = Connection(socket, drive.compose, RATE)
-        await serve_connection(socket, connection, drive.greet, drive.answer, drive.leave)
+        session = self._sessions.get(socket.path_params["id"])
+        await serve_connection(socket, session, "there is no such match", RATE)
 
 
 def routes(server: Server) -> list[BaseRoute]:
     """Returns the routes of these pages."""
     room = DrivingRoutes(server)
+    server.opening.append(room.open)
     server.closing.append(room.close)
     return [
         Route("/drive", page("drive", look=True)),
         Route("/api/drive", room.offers),
+        Route("/api/drive/names", room.names),
         Route("/api/drive", room.begin, methods=["POST"]),
         WebSocketRoute("/api/drive/{id}", room.socket),
     ]

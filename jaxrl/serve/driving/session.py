@@ -1,8 +1,7 @@
 """A match with a human driver: a thread that keeps real time, and the websocket of the browser that steers.
 
 The thread never waits for a reader: it publishes its newest frame, and a slow reader misses the frames in between.
-Where the
-machine cannot keep up the match runs slower; it never hurries to catch up.
+Where the machine cannot keep up the match runs slower; it never hurries to catch up.
 """
 
 from __future__ import annotations
@@ -25,15 +24,26 @@ from jaxrl.serve.player_catalog import GameContext
 from jaxrl_envs.shared.display.driving import Driven
 
 ENDING = 2.0  # seconds that the end of a thread is waited for: a compilation cannot be broken off
-LEFT = 8.0  # seconds without anybody after which a match ends
+LEFT = 8.0  # seconds without a driver after which a match ends
 IDLE = 600.0  # the same with a silent driver
 QUIET = 2.0  # seconds without a word from the browser after which it stands still
 KICKOFF = 3.0  # seconds before play begins
+REPLAY = 3.0  # seconds more after a goal, in which the page shows it again
 TOLD = 0.25  # seconds between two headlines
 IDLING = 0.03  # seconds between two looks at whether play goes on
 LATE = 0.1  # seconds that the thread may be late before it gives up being punctual
 BEHIND = 1.0  # seconds of frames that may be under way to a browser
 TAKEN, GONE = 4409, 4410  # codes of closed sockets: another driver took over; the match is over
+
+
+def compile_ahead(context: GameContext, driven: Driven, players: Sequence[Player | None]) -> None:
+    """Compiles what a match of these players calls, by its first frame."""
+    game, key = InteractiveGame(context.env, players, context.programs), jax.random.key(0)
+    state = game.deal(key)
+    game.state = context.programs(driven.asked)(state)
+    controls = np.zeros((len(players), len(driven.handles.axes) + len(driven.handles.buttons)), np.float32)
+    controls[:] = driven.controls(game.answer(key))
+    context.programs(driven.frame)(state, controls)
 
 
 class DrivingSession:
@@ -44,15 +54,23 @@ class DrivingSession:
       names: names of the seats.
     """
 
-    def __init__(self, context: GameContext, driven: Driven, players: Sequence[Player | None], names: Sequence[str]):
+    def __init__(
+        self,
+        context: GameContext,
+        driven: Driven,
+        players: Sequence[Player | None],
+        names: Sequence[str],
+        cached: threading.Event,
+    ):
         """Starts its thread.
 
         Args:
           context, driven: the game, and how it is driven.
           players, names: players and names by seat; None is the person.
+          cached: event without which the match does not begin, because its programs are being compiled elsewhere.
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
-        self._programs, self._driven = context.programs, driven
+        self._programs, self._driven, self._cached = context.programs, driven, cached
         self._game = InteractiveGame(context.env, players, context.programs)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -87,7 +105,8 @@ class DrivingSession:
         self._connection, self._heard = connection, time.monotonic()
         self._sent = self._seen = max(0, self._serial - 1)  # to this one only the newest frame is to be sent
         self._wanted = np.zeros_like(self._wanted)
-        told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate, "countdown": KICKOFF}
+        told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate}
+        told |= {"countdown": KICKOFF, "replay": REPLAY}
         told["waited"] = time.monotonic() - self._began  # seconds, of which the page counts on while it compiles
         connection.note(kind="head", space=self._driven.scene(), **told, **self._driven.handles._asdict())
         connection.note(kind="status", **self._status)
@@ -105,7 +124,7 @@ class DrivingSession:
             closing.add_done_callback(self._closing.discard)
 
     async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
-        """One of {"controls": [C numbers], "seen": number of the newest frame}, {"pause": bool}, {"again": true}."""
+        """Handles {"controls": [C numbers], "seen": number of the newest frame}, {"pause": bool} or {"again": true}."""
         if connection is not self._connection:
             return  # another driver has taken over
         match message:
@@ -152,6 +171,8 @@ class DrivingSession:
         """Plays match after match until it is told to end or the driver stays away."""
         words = "the match has ended: the driver was gone for too long"
         try:
+            self._cached.wait()
+            self._heard = time.monotonic()
             while not self._ended.is_set() and not self._deserted:
                 self._again = False
                 self._play()
@@ -180,10 +201,11 @@ class DrivingSession:
         while not (self._ended.is_set() or self._again or self._deserted):
             now = time.monotonic()
             if row[1] != begun:
-                begun, due = row[1], now + KICKOFF
+                goal, begun = bool(begun >= 0), row[1]
+                due = now + KICKOFF + REPLAY * goal
                 text = self._driven.headline(state)
                 self._call(self._publish, row.tobytes())
-                self._call(self._tell, text=text, ready=True, over=False, kickoff=now)
+                self._call(self._tell, text=text, ready=True, over=False, kickoff=now, goal=goal)
             if row[2] or self._paused or now - self._heard > QUIET:
                 due = max(due, now)
                 self._ended.wait(IDLING)

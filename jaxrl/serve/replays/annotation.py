@@ -47,12 +47,14 @@ class Annotation(NamedTuple):
 
 
 def by_name(env: Env, legal: np.ndarray, odds: np.ndarray) -> np.ndarray:
-    """f32[A]: of the legal actions that share a name, and do the same, the first one has the probability of all.
+    """Adds up probabilities of legal actions that share a name, and do the same, at the first of them.
 
     Args:
-      env: names them.
-      legal: bool[A].
-      odds: f32[A].
+      env: the game, which names its actions.
+      legal, odds: mask and probabilities of the actions, bool[A] and f32[A].
+
+    Returns:
+      f32[A]: of actions that share a name the first one has the probability of all.
     """
     shares = np.zeros_like(odds)
     first: dict[str, int] = {}
@@ -72,7 +74,7 @@ def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation
     Raises:
       UserError: it tells none, or the recording does not fit the game.
     """
-    odds, values = (each.reshape(-1, *each.shape[seats:]) for each, seats in _asked(env, player, positions))
+    odds, values = _asked(env, player, positions)
     seats, actions = positions.seats.ravel(), positions.actions.ravel()
     legal = positions.legal.reshape(len(seats), -1)
     each = len(seats) // len(positions.seats)  # decisions at a time
@@ -87,8 +89,8 @@ def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation
 
 
 def curve(found: list[Annotation], seats: int) -> list[list[float | None]]:
-    """The values of the seats over the frames, [T + 1][P]: a seat keeps its value of when it was last asked, and
-    before that what it is at first; None for a seat that is never asked."""
+    """Returns the values of the seats over the frames, [T + 1][P]: a seat keeps its value of when it was last asked,
+    before that its first one; None for a seat that is never asked."""
     now: list[float | None] = [None] * seats
     for judgement in reversed(found):
         now[judgement.seat] = judgement.value
@@ -110,12 +112,10 @@ def doubted(found: list[Annotation]) -> list[int]:
 # ---- asking ---------------------------------------------------------------------------------------------------------
 
 
-def _asked(env: Env, player: Player, positions: StateStore) -> list[tuple[np.ndarray, int]]:
-    """Probabilities f32[T, A] and values f32[T], each with the number of axes before the actions; both with the axis P
-    behind T in a simultaneous game."""
+def _asked(env: Env, player: Player, positions: StateStore) -> tuple[np.ndarray, np.ndarray]:
+    """Returns probabilities f32[D, A] and values f32[D] of the D decisions, T or in a simultaneous game T * P."""
     if player.odds is None or player.value is None:
         raise UserError(f"{player.name} tells neither probabilities nor values.")
-    axes = 2 if env.simultaneous else 1
     state = _state(env, positions)
     run = _program(player.act, player.odds, player.value, player.init is not no_memory, env.simultaneous)
     key = jax.random.key(0)
@@ -132,11 +132,11 @@ def _asked(env: Env, player: Player, positions: StateStore) -> list[tuple[np.nda
     odds, values = (np.concatenate(each) for each in zip(*parts, strict=True))
     if not (np.isfinite(odds).all() and np.isfinite(values).all()):
         raise UserError(f"{player.name} says what is no number: its training has diverged.")
-    return [(odds, axes), (values, axes)]
+    return odds.reshape(values.size, -1), values.ravel()
 
 
 def _state(env: Env, positions: StateStore) -> State:
-    """The public leaves of the states, with a leading axis [T]. Raises UserError: they do not fit this game."""
+    """Returns the public leaves of the states, with a leading axis [T]. Raises UserError: they do not fit the game."""
     spec, tree = jax.tree.flatten(env.observation_spec)
     seats = positions.seats.shape
     forms = [(leaf.shape, leaf.dtype) for leaf in positions.leaves]
@@ -158,7 +158,7 @@ def _state(env: Env, positions: StateStore) -> State:
 
 @functools.lru_cache(maxsize=16)
 def _program(act: Act, odds: Odds, value: Value, remembers: bool, simultaneous: bool) -> Any:
-    """(params, memory [P, ...], states [N, ...], real bool[N]) -> memory, probabilities [N, ...], values [N, ...]."""
+    """Makes (params, memory [P, ...], states [N, ...], real bool[N]) -> memory, odds [N, ...], values [N, ...]."""
 
     def run(params: PyTree, memory: PyTree, states: State, real: jax.Array) -> tuple[PyTree, jax.Array, jax.Array]:
         def remember(memory: PyTree, now: tuple[State, jax.Array]) -> tuple[PyTree, PyTree]:

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,12 @@ OTHERS = re.compile(r"metrics\.jsonl|log(\.\d+)?\.jsonl|traces?\.json\.gz")  # o
 STATES = ("checkpoints", "best", "tensorboard")  # folders of a run without games
 MOST, LOOKED_AT, DEPTH = 2_000, 50_000, 8  # files that are listed; entries that are looked at for them; folders deep
 BROUGHT, LARGEST = 32, 1 << 24  # files that people have brought; bytes of one
-FRESH = 3.0  # seconds for which a list is good
 UPLOADS = "brought"
 
 
 @functools.cache
 def kinds() -> dict[str, str]:
-    """Kinds of recordings by file suffix; games may add their own."""
+    """Returns kinds of recordings by file suffix; games may add their own."""
     own = [registry.game_module(game, "playback") for game in registry.games_with("playback")]
     return {suffix: kind for module in own for suffix, kind in getattr(module, "SUFFIXES", {}).items()} | COMMON
 
@@ -50,24 +48,20 @@ class RecordingLibrary:
 
     def __init__(self, folders: Sequence[Path]):
         """Makes a library of these folders, some of which may not exist yet."""
-        self.folders = [folder.expanduser().absolute() for folder in folders]
         self._brought = tempfile.TemporaryDirectory(prefix="jaxrl-brought-")
-        self._listed: tuple[float, dict[str, Any]] = (-FRESH, {})
+        self._roots = {str(number): folder.expanduser().absolute() for number, folder in enumerate(folders)}
+        self._roots[UPLOADS] = Path(self._brought.name)
 
     def listed(self) -> dict[str, Any]:
-        """All files: {"files": [{"file", "name", "kind", "bytes", "time"}], "left_off": whether there are more}."""
-        if time.monotonic() - self._listed[0] < FRESH:
-            return self._listed[1]
+        """Returns {"files": [{"file", "name", "kind", "bytes", "time"}], "left_off": whether there are more}."""
         found, budget = [], [LOOKED_AT]
-        for number, folder in [*enumerate(map(str, self.folders)), (UPLOADS, self._brought.name)]:
-            for entry in _walk(folder, 0, budget):
+        for number, folder in self._roots.items():
+            for entry in _walk(str(folder), 0, budget):
                 with contextlib.suppress(OSError, UnicodeError):  # it has vanished, or its name cannot be told
                     entry.path.encode()
-                    found.append(_entry(f"{number}", folder, entry))
+                    found.append(_entry(number, folder, entry))
         found.sort(key=lambda each: -each["time"])
-        answer = {"files": found[:MOST], "left_off": len(found) > MOST or budget[0] <= 0}
-        self._listed = (time.monotonic(), answer)
-        return answer
+        return {"files": found[:MOST], "left_off": len(found) > MOST or budget[0] <= 0}
 
     def find(self, name: str) -> Path:
         """Returns the path of the recording with that name.
@@ -76,9 +70,8 @@ class RecordingLibrary:
           UserError: there is no such file, or it lies elsewhere, by a link for instance.
         """
         number, _, way = name.partition("/")
-        known = {str(i): folder for i, folder in enumerate(self.folders)} | {UPLOADS: Path(self._brought.name)}
         try:
-            root = known[number].resolve()
+            root = self._roots[number].resolve()
             path = (root / way).resolve()
             if path.is_relative_to(root) and path.is_file() and kind_of(path.name):
                 return path
@@ -94,20 +87,16 @@ class RecordingLibrary:
         """
         plain = re.sub(r"[^\w.() -]", "_", Path(name).name, flags=re.ASCII)[-80:]
         if not kind_of(plain):
-            raise UserError(
-                f"{plain or 'a file without a name'} is no recording: their names end in {', '.join(kinds())}."
-            )
+            what = plain or "a file without a name"
+            raise UserError(f"{what} is no recording: their names end in {', '.join(kinds())}.")
         if len(data) > LARGEST:
-            raise UserError(
-                f"{plain} has more than {LARGEST >> 20} MB: put it into a folder that the server was given."
-            )
-        folder = Path(self._brought.name)
+            raise UserError(f"{plain} has more than {LARGEST >> 20} MB: put it into a folder of the server.")
+        folder = self._roots[UPLOADS]
         old = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
         for path in old[: max(0, len(old) - BROUGHT + 1)]:
             path.unlink(missing_ok=True)
         kept = f"{secrets.token_hex(4)}-{plain.lstrip('.-')}"
         (folder / kept).write_bytes(data)
-        self._listed = (-FRESH, {})
         return f"{UPLOADS}/{kept}"
 
     def close(self) -> None:
@@ -131,13 +120,8 @@ def _walk(folder: str, depth: int, budget: list[int]) -> Iterator[os.DirEntry]:
             yield entry
 
 
-def _entry(number: str, folder: str, entry: os.DirEntry) -> dict[str, Any]:
+def _entry(number: str, folder: Path, entry: os.DirEntry) -> dict[str, Any]:
     stat, way = entry.stat(follow_symlinks=False), os.path.relpath(entry.path, folder)
-    shown = way.partition("-")[2] if number == UPLOADS else way
-    return {
-        "file": f"{number}/{way}",
-        "name": shown.encode("utf-8", "replace").decode(),
-        "kind": kind_of(entry.name),
-        "bytes": stat.st_size,
-        "time": stat.st_mtime,
-    }
+    name = way.partition("-")[2] if number == UPLOADS else way
+    named = {"file": f"{number}/{way}", "name": name, "kind": kind_of(entry.name)}
+    return named | {"bytes": stat.st_size, "time": stat.st_mtime}

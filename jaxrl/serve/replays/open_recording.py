@@ -7,13 +7,12 @@ import asyncio
 import contextlib
 import hashlib
 import shutil
-import sys
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl.serve.jobs import environment
+from jaxrl.serve.jobs import WorkQueue, child
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -30,6 +29,7 @@ class Opening:
         self.key, self.path, self.game, self.folder = key, path, game, folder
         self.state = "waiting"  # working, open, failed
         self.why = ""
+        self.judged: dict[tuple[str, int], asyncio.Task[bytes]] = {}  # annotations by player and its checkpoint
 
     def file(self, name: str) -> Path | None:
         """Returns the gzip file of that name that the process has written, or None if it has not yet."""
@@ -40,18 +40,17 @@ class Opening:
 class OpenRecordings:
     """A bounded cache of open recordings; the oldest are dropped."""
 
-    def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):
+    def __init__(self, allow: Sequence[str], cache_dir: str):
         """Makes an empty cache.
 
         Args:
           allow: modules and paths that recordings may name, see `jaxrl.config.trust`.
           cache_dir: folder of compiled programs.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="jaxrl-shelf-")
+        self._folder = tempfile.TemporaryDirectory(prefix="jaxrl-replays-")
         self._options = [f"--allow={each}" for each in allow] + [f"--cache={cache_dir}"]
         self._open: OrderedDict[str, Opening] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._queue = WorkQueue(AT_ONCE, WAITING)
 
     def open(self, path: Path, game: int) -> Opening:
         """Starts opening a game of a file, or returns it if it is open.
@@ -65,19 +64,13 @@ class OpenRecordings:
             raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
         name = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}\0{game}"
         key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-        if key in self._open:
-            self._open.move_to_end(key)
-            return self._open[key]
-        if sum(each.state == "waiting" for each in self._open.values()) >= WAITING:
-            raise UserError("many games are being opened already: try again in a minute.")
-        folder = Path(self._folder.name) / key
-        folder.mkdir()
-        found = self._open[key] = Opening(key, path, game, folder)
-        task = asyncio.get_running_loop().create_task(self._unroll(found))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        self._forget()
-        return found
+        if key not in self._open:
+            found = Opening(key, path, game, Path(self._folder.name) / key)
+            self._queue.begin(self._render, found)
+            self._open[key] = found
+            self._forget()
+        self._open.move_to_end(key)
+        return self._open[key]
 
     def get(self, key: str) -> Opening:
         """Returns an open recording by its key. Raises UserError: it is not open, or not any more."""
@@ -87,9 +80,7 @@ class OpenRecordings:
 
     async def close(self) -> None:
         """Stops the processes and removes their files."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._queue.close()
         self._folder.cleanup()
 
     def _forget(self) -> None:
@@ -97,35 +88,16 @@ class OpenRecordings:
             if self._open[key].state in ("open", "failed"):
                 shutil.rmtree(self._open.pop(key).folder, ignore_errors=True)
 
-    async def _unroll(self, found: Opening) -> None:
-        async with self._turns:
-            found.state = "working"
-            code = await self._run(found)
+    async def _render(self, found: Opening) -> None:
+        found.state = "working"
+        command = ["-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options]
+        given = ["--", str(found.path), str(found.game), str(found.folder)]
+        code = -1
+        with contextlib.suppress(OSError, TimeoutError):  # a full disk, for instance
+            found.folder.mkdir()
+            async with child(*command, *given, environment={"JAX_PLATFORMS": "cpu"}) as process:
+                code = await asyncio.wait_for(process.wait(), PATIENCE)
         failed = code != 0 or found.file("head") is None
         found.state = "failed" if failed else "open"
         if failed and found.file("head") is None:
             found.why = GONE.format(name=found.path.name)
-
-    async def _run(self, found: Opening) -> int:
-        """Runs the process; returns its exit code."""
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            "--",
-            str(found.path),
-            str(found.game),
-            str(found.folder),
-            env=environment(JAX_PLATFORMS="cpu"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            return await asyncio.wait_for(process.wait(), PATIENCE)
-        except TimeoutError:
-            return -1
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()

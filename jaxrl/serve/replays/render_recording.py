@@ -17,21 +17,26 @@ import dataclasses
 import gzip
 import json
 import os
+import re
 import resource
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxrl.serve.replays import film, state_store
+from jaxrl.serve.replays import state_store
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
-from jaxrl_envs.shared.display.playback import LIMIT, Playback, of_states
+from jaxrl_envs.shared.display.playback import LIMIT, Playback, PlaybackMoment, of_states
 from jaxrl_envs.shared.errors import UserError
 
 SECONDS, MEMORY, DISK = 300, 12 << 30, 1 << 28  # of computing; bytes of data; bytes of one file that is written
 MOST = 1 << 22  # values of the first line of a file
 NICE = 2  # pages go first
+FILM, FILM_FRAMES = 1 << 25, 10  # bytes of a film; frames a second
+_SVG = "{http://www.w3.org/2000/svg}svg"
+_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)s")
 UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
 STORY = "This game has neither drawings nor words for its table: its story stands beside."
 HALF = "every few moments as the file holds them; the whole of it is being played"
@@ -63,12 +68,8 @@ def main(argv: list[str]) -> int:
 
 def _limit() -> None:
     os.nice(NICE)
-    for what, most in (
-        (resource.RLIMIT_CPU, SECONDS),
-        (resource.RLIMIT_DATA, MEMORY),
-        (resource.RLIMIT_FSIZE, DISK),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    cpu, data, file, core = resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE
+    for what, most in ((cpu, SECONDS), (data, MEMORY), (file, DISK), (core, 0)):
         hard = resource.getrlimit(what)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (most, most))
@@ -83,10 +84,8 @@ def _unroll(args: argparse.Namespace) -> None:
         _write(args.folder / "head", playback.record() | {"done": done})
     if playback is None:
         raise UserError(f"{args.file.name} is no recording that can be shown here.")
-    for frame in range(playback.frames if playback.view in ("pictures", "text") else 0):
+    for frame in range({"space": 0, "film": 1}.get(playback.view, playback.frames)):
         _pack(args.folder / str(frame), playback.picture(frame))
-    if playback.view == "film":
-        _pack(args.folder / "0", playback.picture(0))
     module = None if args.file.name.endswith((".replay", ".svg")) else _reader(args.file)
     _write(args.folder / "games", module.games(args.file) if module else [])
 
@@ -104,7 +103,7 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
       UserError: it cannot be shown.
     """
     if path.name.endswith(".svg"):
-        yield film.opened(path), True
+        yield film(path), True
     elif path.name.endswith(".replay"):
         yield from _replayed(path, allow, cache)
     else:
@@ -112,6 +111,31 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
         if "jax" in sys.modules:
             _prepare(cache)
         yield module.play(path, number), True
+
+
+def film(path: Path) -> Playback:
+    """Returns an animated SVG document (`jaxrl film`) as a playback. The document is sent as it is, under a policy with
+    which nothing in it runs or is loaded (`jaxrl.serve.replays.routes`).
+
+    Raises:
+      UserError: the file is not such a document.
+    """
+    text = files.unpacked(path, FILM)
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise UserError(f"{path.name} declares entities: no film of ours does.")
+    if text.count("<") > files.MOST:
+        raise UserError(f"{path.name} has more than {files.MOST:,} elements: no film of ours does.")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise UserError(f"{path.name} is no SVG document ({error}).") from None
+    if root.tag != _SVG:
+        raise UserError(f"{path.name} is no SVG document.")
+    durations = [_DURATION.fullmatch(node.get("dur", "")) for node in root.iter()]
+    seconds = max([float(each[1]) for each in durations if each], default=0.0)
+    frames = max(1, round(seconds * FILM_FRAMES))
+    moments = [PlaybackMoment(0, "a film" if seconds else "a picture")]
+    return Playback(path.name, [], "film", frames, lambda frame: text, moments, seconds=1 / FILM_FRAMES)
 
 
 def _reader(path: Path) -> Any:

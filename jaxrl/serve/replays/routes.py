@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from jaxrl.serve.player_catalog import GameContext
+from jaxrl.serve.jobs import WorkQueue
 from jaxrl.serve.replays import annotation, state_store
 from jaxrl.serve.replays.library import LARGEST, RecordingLibrary
 from jaxrl.serve.replays.open_recording import Opening, OpenRecordings
@@ -22,10 +21,10 @@ from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
-JUDGED, JUDGING = 64, 8  # judged games that are kept, and those that wait or are judged, one at a time
+JUDGING = 8  # annotations that wait, beside one that is made
 UNKNOWN = "It cannot be annotated: recordings of this kind do not say what the seats saw when they decided."
 NO_POLICY = "It cannot be annotated: no policy of the zoo and no run plays this game as it was recorded."
-FILM = {  # a film is shown in a frame of our page; nothing in it runs
+FILM = {  # a film may be a stranger's: nothing in it runs or is loaded, and only a frame of our page shows it
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; "
     "frame-ancestors 'self'"
 }
@@ -39,35 +38,25 @@ class ReplayRoutes:
         """Opens no recording yet."""
         self._server = server
         self.library = RecordingLibrary(server.settings.replays)
-        self._recordings: OpenRecordings | None = None
-        self._judged: OrderedDict[tuple[str, str, int], asyncio.Task[bytes]] = OrderedDict()
-        self._turn = asyncio.Semaphore(1)
-
-    @property
-    def recordings(self) -> OpenRecordings:
-        """The open recordings; made within the server's event loop."""
-        if self._recordings is None:
-            self._recordings = OpenRecordings(self._server.settings.allow, self._server.settings.cache_dir)
-        return self._recordings
+        self.recordings = OpenRecordings(server.settings.allow, server.settings.cache_dir)
+        self._queue = WorkQueue(1, JUDGING)
 
     async def close(self) -> None:
         """Stops what is running."""
-        for task in self._judged.values():
-            task.cancel()
-        if self._recordings is not None:
-            await self._recordings.close()
+        await self._queue.close()
+        await self.recordings.close()
         self.library.close()
 
     async def listed(self, request: Request) -> Response:
         """GET: all recordings."""
-        return JSONResponse(await self._server.work(self.library.listed))
+        return JSONResponse(await self._server.run("work", self.library.listed))
 
     async def open(self, request: Request) -> Response:
         """GET ?file=&game=: how far the opening of a game is; the first such request begins it."""
         number = files.number(request.query_params.get("game", "0"))
         if number is None or number >= MOST_GAMES:
             raise UserError("game must be the number of a game in its file.")
-        path = await self._server.work(self.library.find, request.query_params.get("file", ""))
+        path = await self._server.run("work", self.library.find, request.query_params.get("file", ""))
         found = self.recordings.open(path, number)
         return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": _age(found)})
 
@@ -81,74 +70,59 @@ class ReplayRoutes:
             return JSONResponse({"error": found.why or "it is not there (yet)"}, status_code=404 if over else 202)
         kind = TYPES.get(request.query_params.get("as", ""), "application/json")
         kept = "no-cache" if name == "head" else "private, max-age=3600"
-        headers = {"content-encoding": "gzip", "cache-control": kept} | (FILM if kind == TYPES["film"] else {})
+        headers = {"content-encoding": "gzip", "cache-control": kept} | (FILM if kind == "image/svg+xml" else {})
         return FileResponse(file, media_type=kind, headers=headers)
 
     async def judges(self, request: Request) -> Response:
         """GET: the policies that can annotate an open game, {"judges": [names], "why": a sentence if the list is
         empty}."""
         found = self.recordings.get(request.path_params["id"])
-        judges = await self._server.ponder(self._judges, found.folder) if _known(found) else []
+        judges = await self._server.run("ponder", self._judges, found.folder) if _known(found) else []
         return JSONResponse({"judges": judges, "why": "" if judges else NO_POLICY if _known(found) else UNKNOWN})
 
     def _judges(self, folder: Path) -> list[str]:
         try:
-            return self._server.catalog.trained(self._context(state_store.read(folder)))
+            asked = state_store.read(folder)
+            return self._server.catalog.trained(self._server.catalog.recorded(asked.game, asked.options))
         except UserError:  # this server does not offer its game
             return []
-
-    def _context(self, found: state_store.StateStore) -> GameContext:
-        return self._server.catalog.recorded(found.game, found.options)
 
     async def annotated(self, request: Request) -> Response:
         """GET ?by=: an open game annotated by a policy; annotations are cached."""
         found, by = self.recordings.get(request.path_params["id"]), request.query_params.get("by", "")
         if not _known(found):
             raise UserError(UNKNOWN)
-        key = found.key, by, await self._server.work(self._server.catalog.newest, by)
-        task = self._judged.get(key)
-        if task is None:
-            if sum(not each.done() for each in self._judged.values()) >= JUDGING:
-                raise UserError("many games are being judged already: try again in a minute.")
-            task = asyncio.get_running_loop().create_task(self._in_turn(found.folder, by))
-            self._judged[key] = task
-            self._forget()
+        key = by, await self._server.run("work", self._server.catalog.newest, by)
+        if key not in found.judged:
+            found.judged[key] = self._queue.begin(self._server.run, "build", self._annotate, found.folder, by)
         try:
-            said = await asyncio.shield(task)  # which goes on though the browser leaves
+            said = await asyncio.shield(found.judged[key])  # which goes on though the browser leaves
         except Exception:
-            self._judged.pop(key, None)
+            found.judged.pop(key, None)
             raise
         return Response(said, media_type="application/json", headers={"content-encoding": "gzip"})
 
-    async def _in_turn(self, folder: Path, by: str) -> bytes:
-        async with self._turn:
-            return await self._server.build(self._annotate, folder, by)
-
     def _annotate(self, folder: Path, by: str) -> bytes:
         asked = state_store.read(folder)
-        context = self._context(asked)
+        context = self._server.catalog.recorded(asked.game, asked.options)
         if by not in self._server.catalog.trained(context):
             raise UserError(f"there is no policy {by[:60]!r} here that could judge this game.")
         agent = self._server.catalog.agent(context, by)
         assert agent.player is not None
+        env = agent.env or context.env
         found = annotation.annotate(context.env, agent.player, asked)
         told = {
             "by": by,
-            "judgements": [each._asdict() for each in found],
+            "judgements": [each._asdict() | {"worth": env.worth(each.value)} for each in found],
             "values": annotation.curve(found, context.env.num_players),
             "doubted": annotation.doubted(found),
         }
         return gzip.compress(json.dumps(told, separators=(",", ":"), allow_nan=False).encode(), 3)
 
-    def _forget(self) -> None:
-        done = [key for key, task in self._judged.items() if task.done()]
-        for key in done[: max(0, len(self._judged) - JUDGED)]:
-            del self._judged[key]
-
     async def bring(self, request: Request) -> Response:
         """POST ?name=: the body is a recording."""
         data, name = await bytes_of(request, LARGEST), request.query_params.get("name", "")
-        return JSONResponse({"file": await self._server.work(self.library.bring, name, data)})
+        return JSONResponse({"file": await self._server.run("work", self.library.bring, name, data)})
 
 
 def _known(found: Opening) -> bool:

@@ -1,8 +1,7 @@
 """The decisions of an open recording as one file of plain arrays. Imports no jax.
 
 The process that opens a recording (`jaxrl.serve.replays.render_recording`) writes it and the server reads it: so the
-server never reads
-the file of a stranger, and computes nothing of it but what a policy says.
+server never reads the file of a stranger, and computes nothing of it but what a policy says.
 """
 
 from __future__ import annotations

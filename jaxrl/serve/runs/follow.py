@@ -9,7 +9,6 @@ import array
 import math
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +35,8 @@ class Rows:
     """
 
     def __init__(self, path: Path):
-        """Nothing is read yet."""
-        self._path = path
-        self.epoch = 0
+        """Reads nothing yet."""
+        self._path, self.epoch = path, 0
         self._begin()
 
     def _begin(self) -> None:
@@ -51,12 +49,12 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """Rows in the columns."""
+        """Number of rows in the columns."""
         return len(self._columns["steps"])
 
     @property
     def cells(self) -> int:
-        """Numbers in the columns."""
+        """Number of values in the columns."""
         return self.count * len(self._columns)
 
     @property
@@ -65,7 +63,7 @@ class Rows:
         return sorted(tag for tag in self._columns if tag not in ("update", "steps") and not SEED.fullmatch(tag))
 
     def follow(self) -> bool:
-        """Reads what was added, `BLOCK` bytes at most; whether that was anything."""
+        """Reads what was added, `BLOCK` bytes at most; returns whether that was anything."""
         try:
             with files.opened(self._path) as file:
                 stat = os.fstat(file.fileno())
@@ -111,7 +109,7 @@ class Rows:
         return self._columns[tag]
 
     def curves(self, tags: list[str], after: float = -1.0) -> dict[str, Any]:
-        """Some curves, thinned to `POINTS`: each point is the mean of the rows that it stands for.
+        """Returns some curves, thinned to `POINTS`: each point is the mean of the rows that it stands for.
 
         Args:
           tags: tags to read; those that are not known are left out.
@@ -137,12 +135,10 @@ class Rows:
         each = [_means(np.frombuffer(self._columns[name])[begin:], size) for name in names if name in self._columns]
         if len(each) < 2:
             return {"mean": _plain(whole)}
-        stacked = np.stack(each)
-        count = np.sum(np.isfinite(stacked), axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            half = _spread(stacked, count) * special.stdtrit(np.maximum(count - 1, 1), 0.975) / np.sqrt(count)
-        half = np.where(count > 1, half, np.nan)
-        low, high = _plain(whole - half), _plain(whole + half)
+        known = np.ma.masked_invalid(np.stack(each))
+        count = known.count(axis=0)
+        half = np.ma.std(known, axis=0, ddof=1) * special.stdtrit(np.maximum(count - 1, 1), 0.975) / np.sqrt(count)
+        low, high = (_plain(whole + sign * half.filled(np.nan)) for sign in (-1, 1))
         return {"mean": _plain(whole), "low": low, "high": high, "seeds": [_plain(values) for values in each]}
 
 
@@ -160,31 +156,20 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _means(values: np.ndarray, size: int) -> np.ndarray:
-    """f64[N] -> f64[ceil(N / size)], means over what is known of each part."""
+    """Returns the means over the known values of each part, f64[N] -> f64[ceil(N / size)]."""
     if size == 1:
         return values
     padded = np.full(-(-len(values) // size) * size, np.nan)
     padded[: len(values)] = values
-    parts = padded.reshape(-1, size)
-    known = np.isfinite(parts)
-    count = known.sum(axis=1)
-    return np.where(count, np.where(known, parts, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def _spread(values: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Returns the standard deviation f64[N] of f64[S, N] over what is known, with count - 1 below."""
-    known = np.isfinite(values)
-    mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(count, 1)
-    squares = np.where(known, np.square(values - mean), 0.0).sum(axis=0)
-    return np.sqrt(squares / np.maximum(count - 1, 1))
+    return np.ma.masked_invalid(padded.reshape(-1, size)).mean(axis=1).filled(np.nan)
 
 
 def _last_of(values: np.ndarray, size: int) -> list[int]:
     """Returns the last value of every part."""
-    ends: Iterator[int] = (min(end, len(values)) - 1 for end in range(size, len(values) + size, size))
-    return [int(values[end]) for end in ends]
+    ends = np.minimum(np.arange(size, len(values) + size, size), len(values)) - 1
+    return values[ends].astype(int).tolist()
 
 
 def _plain(values: np.ndarray) -> list[float | None]:
-    """With six digits, for JSON."""
+    """Rounds to six digits, for JSON."""
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]

@@ -7,9 +7,8 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -23,10 +22,8 @@ from jaxrl_envs.shared.errors import UserError
 
 BEAT, SILENCE = 1.0, 15.0  # seconds between two looks at the files, and after which a stream says that it is there
 MOST_TAGS = 60  # of one request
-READERS = 2  # threads of their own: reading a few small files must not wait for what computes
 NAME = r"(zoo:|bot:)?[A-Za-z0-9_-]{1,60}"  # of an opponent: no path, no module
 NAMES = re.compile(rf"{NAME}(,{NAME}){{0,19}}")
-T = TypeVar("T")
 
 
 def as_json(content: Any) -> Response:
@@ -41,40 +38,15 @@ class RunRoutes:
         """Reads nothing yet."""
         self._server = server
         self.watching = RunWatcher(server.settings.runs)
-        self._jobs: Jobs | None = None
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="runs")
-
-    async def _read(self, function: Callable[..., T], *args: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
-
-    @property
-    def jobs(self) -> Jobs:
-        """The queue of commands; made within the server's event loop."""
-        if self._jobs is None:
-            self._jobs = Jobs()
-        return self._jobs
-
-    async def open(self) -> None:
-        """Starts reading the runs before the first request."""
-        self._first = asyncio.ensure_future(self._read(self.watching.listed))
-
-    async def close(self) -> None:
-        """Stops what is running."""
-        if self._jobs is not None:
-            await self._jobs.close()
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        self.jobs = Jobs()
 
     def _run(self, request: Request) -> Path:
         return self.watching.find(request.path_params["name"])
 
-    async def listed(self, request: Request) -> Response:
-        """GET: all runs."""
-        return as_json(await self._read(self.watching.listed))
-
     async def one(self, request: Request) -> Response:
         """GET: a run without its curves."""
         run = self._run(request)
-        found = await self._read(lambda: self.watching.state(run) | self.watching.details(run))
+        found = await self._server.run("read", lambda: self.watching.state(run) | self.watching.details(run))
         return as_json(found | {"name": run.name, "jobs": self.jobs.about(run.name)})
 
     async def curves(self, request: Request) -> Response:
@@ -84,7 +56,7 @@ class RunRoutes:
             after = float(request.query_params.get("after", "-1"))
         except ValueError:
             raise UserError("after must be a number of updates.") from None
-        return as_json(await self._read(self.watching.curves, run, tags, after))
+        return as_json(await self._server.run("read", self.watching.curves, run, tags, after))
 
     async def all_events(self, request: Request) -> Response:
         """GET: a stream of the list of runs, an event for every change."""
@@ -100,16 +72,16 @@ class RunRoutes:
         return self._stream(request, look, lambda found: self.watching.state(run) | {"jobs": found["jobs"]})
 
     def _stream(self, request: Request, look: Callable[[], Any], tell: Callable[[Any], Any]) -> Response:
-        """Server-sent events: `tell` of `look()` whenever its value has changed."""
+        """Sends server-sent events: `tell` of `look()` whenever its value has changed."""
 
         async def lines() -> AsyncIterator[bytes]:
             last: Any = None
             silent = 0.0
             while not await request.is_disconnected():
-                seen = await self._read(look)
+                seen = await self._server.run("read", look)
                 if seen != last:
                     last, silent = seen, 0.0
-                    yield b"data: " + orjson.dumps(await self._read(tell, seen)) + b"\n\n"
+                    yield b"data: " + orjson.dumps(await self._server.run("read", tell, seen)) + b"\n\n"
                 elif silent >= SILENCE:
                     silent = 0.0
                     yield b": here\n\n"
@@ -121,7 +93,7 @@ class RunRoutes:
     async def stop(self, request: Request) -> Response:
         """POST: interrupts a training as Ctrl-C does; it saves a checkpoint first."""
         run = self._run(request)
-        pid = await self._read(trainer_of, run)
+        pid = await self._server.run("read", trainer_of, run)
         os.kill(pid, signal.SIGINT)
         return as_json({"said": f"process {pid} was asked to stop: it saves a checkpoint after the update in hand."})
 
@@ -169,12 +141,10 @@ def _are_names(opponents: str) -> bool:
 def routes(server: Server) -> list[BaseRoute]:
     """Returns the routes of these pages."""
     room = RunRoutes(server)
-    server.opening.append(room.open)
-    server.closing.append(room.close)
+    server.closing.append(room.jobs.close)
     return [
         Route("/runs", page("runs", look=True)),
         Route("/runs/compare", page("compare", look=True)),
-        Route("/runs/list", room.listed),
         Route("/runs/events", room.all_events),
         Route("/runs/jobs", room.job, methods=["GET", "POST"]),
         Route("/runs/verdict", room.verdict, methods=["POST"]),

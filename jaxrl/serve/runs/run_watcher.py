@@ -48,14 +48,14 @@ class RunWatcher:
         self._details: dict[str, tuple[Any, dict[str, Any]]] = {}
 
     def find(self, name: str) -> Path:
-        """The folder of a run. Raises UserError: no run has that name."""
+        """Returns the folder of a run. Raises UserError: no run has that name."""
         plain = name not in (".", "..") and files.is_name(name)
         if not plain or not (self.folder / name / "config.yaml").is_file():
             raise UserError("there is no such run.")
         return self.folder / name
 
     def listed(self) -> list[dict[str, Any]]:
-        """A brief `Status` of every run as mappings, the last written first."""
+        """Returns a brief `Status` of every run as mappings, the last written first."""
         with self._lock:
             if time.monotonic() - self._looked > FRESH:
                 self._look()
@@ -101,7 +101,7 @@ class RunWatcher:
             return found
 
     def curves(self, run: Path, tags: list[str], after: float) -> dict[str, Any]:
-        """Curves of a run, see `Rows.curves`, with "epoch"."""
+        """Returns curves of a run, see `Rows.curves`, with "epoch"."""
         with self._lock:
             rows = self._followed(run)
             return {"epoch": rows.epoch, **rows.curves(tags, after)}
@@ -114,11 +114,11 @@ class RunWatcher:
             if self._details.get(run.name, (None,))[0] == sign:
                 return self._details[run.name][1]
         parts: dict[str, tuple[Callable[[], Any], Any]] = {  # and what stands for one that is damaged
-            "config": (lambda: _text(run / "config.yaml"), ""),
+            "config": (lambda: files.contents(run / "config.yaml", files.BY_HAND).decode(errors="replace"), ""),
             "tree": (lambda: presets.read(run / "config.yaml"), {}),
             "checkpoints": (lambda: checkpoints(run), []),
-            "evaluations": (lambda: _records(run / "evaluation.json"), []),
-            "exploitability": (lambda: _records(run / "exploitability.json"), []),
+            "evaluations": (lambda: read_json_list(run / "evaluation.json")[-EVALUATIONS:], []),
+            "exploitability": (lambda: read_json_list(run / "exploitability.json")[-EVALUATIONS:], []),
             "replays": (lambda: replays(run), []),
         }
         found: dict[str, Any] = {"damaged": []}
@@ -135,7 +135,7 @@ class RunWatcher:
 
 
 def signature(run: Path) -> tuple[Any, ...]:
-    """A value that differs whenever a run has changed: sizes and times of its files, and whether it is locked."""
+    """Returns a value that differs whenever a run has changed: sizes and times of its files, whether it is locked."""
     return (files.is_locked(run / ".lock"), *(_stat(run / name) for name in (*SEEN, *MORE, *LOGS)))
 
 
@@ -148,12 +148,12 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 
 
 def written(run: Path) -> float:
-    """Time of the last write to a run, in seconds since 1970."""
+    """Returns the time of the last write to a run, in seconds since 1970."""
     return max((entry[0] / 1e9 for entry in signature(run)[1:] if entry), default=0.0)
 
 
 def checkpoints(run: Path) -> list[dict[str, Any]]:
-    """The checkpoints of a run, oldest first: "update", "best", "bytes", "time"; their contents are not read."""
+    """Returns the checkpoints of a run, oldest first: "update", "best", "bytes", "time"; reads no contents."""
     found = []
     for store in ("checkpoints", "best"):
         for path in (run / store).glob("[0-9]*"):
@@ -167,9 +167,10 @@ def checkpoints(run: Path) -> list[dict[str, Any]]:
 
 
 def replays(run: Path) -> list[dict[str, Any]]:
-    """The recorded games of its evaluations: "update" (a number, or final), "kind", and "path" below the run."""
+    """Returns the recorded games of evaluations: "update" (a number, or final), "kind", and "path" below the run;
+    the newest first."""
     found = []
-    for path in sorted((run / "replays").glob("*/*.replay")):
+    for path in sorted((run / "replays").glob("*/*.replay"), reverse=True):
         if not (path.parent.name + path.name).isprintable():  # no page could name it
             continue
         update = path.parent.name.lstrip("0") or "0"
@@ -179,7 +180,7 @@ def replays(run: Path) -> list[dict[str, Any]]:
 
 
 def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
-    """The status of a run as a mapping that JSON can say; a run that cannot be read does not hide the others."""
+    """Returns the status of a run as a mapping for JSON; a run that cannot be read does not hide the others."""
     try:
         found = dataclasses.asdict(look(run))
         orjson.dumps(found)
@@ -201,33 +202,7 @@ def trainer_of(run: Path) -> int:
         raise UserError(f"{run.name} is not being trained now.")
     if who.host != os.uname().nodename:
         raise UserError(f"{run.name} is trained on {who.host}: stop it there.")
-    if not _holds(who.pid, run / ".lock"):
-        raise UserError(
-            f"{run.name} is trained by a process that cannot be told from here: stop it where you began it."
-        )
-    return who.pid
-
-
-def _holds(pid: int, lock: Path) -> bool:
-    """Returns whether a process has a file open; its number may have passed to another one, not to be signalled."""
-    try:
-        wanted = os.stat(lock)
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            stat = os.stat(entry.path)
-            if (stat.st_dev, stat.st_ino) == (wanted.st_dev, wanted.st_ino):
-                return True
-    except OSError:
-        pass
-    return False
-
-
-def _text(path: Path) -> str:
-    try:
-        return files.contents(path, files.BY_HAND).decode(errors="replace")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    """Returns the newest records of a JSON list, or `[]` without a file. Raises UserError: it is something else."""
-    return read_json_list(path)[-EVALUATIONS:]
+    with contextlib.suppress(OSError):  # its number may have passed to another process, not to be signalled
+        if any(os.path.samefile(entry.path, run / ".lock") for entry in os.scandir(f"/proc/{who.pid}/fd")):
+            return who.pid
+    raise UserError(f"{run.name} is trained by a process that cannot be told from here: stop it where you began it.")

@@ -13,7 +13,9 @@ import numpy as np
 from jaxrl.policies.export import ExportedPolicy, put
 from jaxrl.policies.standalone.layers import Layers, layers_of
 from jaxrl.serve.site import NETWORK, PAGE
+from jaxrl.zoo import DASHES
 from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 _OURS = Path(__file__).resolve().parent
@@ -40,12 +42,14 @@ def build(folder: Path, policy: ExportedPolicy, name: str) -> list[Path]:
         raise UserError(f"{policy.config.env.id} has no page that needs no server; these games have one: {known}.")
     found = page.files(policy.env)
     network = _network(layers_of(policy), name, policy.config.env.options)
-    static = _OURS.parent / "static"
-    beside = (static / "style.css", static / "icon.svg", *(_OURS / name for name in _SHARED))
+    static = [_OURS.parent / "static" / name for name in ("style.css", "icon.svg", "common.js", "words.js")]
+    beside = (*static, *(_OURS / name for name in _SHARED))
     shared = {path.name: path.read_bytes() for path in beside}
     index = _index(page.TITLE, found.pop("scene.html").decode(), policy.env.how_to_play)
     folder.mkdir(parents=True, exist_ok=True)
-    contents = shared | found | {"index.html": index, NETWORK: network}
+    head = {"title": page.TITLE, "sdk": "static", "app_file": "index.html", "tags": ["jaxrl"]}  # for a Space of the hub
+    readme = f"{DASHES}{files.dump(head)}{DASHES}\n{page.TITLE} against {name}, in the browser alone.\n".encode()
+    contents = shared | found | {"index.html": index, NETWORK: network, "README.md": readme}
     for file, data in contents.items():
         put(folder / file, data)
     return [folder / file for file in contents]
@@ -60,8 +64,8 @@ def _index(title: str, scene: str, rules: str) -> bytes:
 
 
 def _network(layers: Layers, name: str, options: dict[str, Any]) -> bytes:
-    """The file that `network.js` reads: u32 length of a JSON text, the text, zeros up to a multiple of four bytes, then
-    the f32 arrays, little-endian. Raises UserError if `network.js` does not compute such a network."""
+    """Returns the file that `network.js` reads: u32 length of a JSON text, the text, spaces up to a multiple of four
+    bytes, then the f32 arrays, little-endian. Raises UserError if `network.js` does not compute such a network."""
     if layers.settings["cell"] or layers.settings["layer_norm"]:
         raise UserError("the page computes dense networks without layer normalisation and without a memory.")
     shapes = {key: list(leaf.shape) for key, leaf in layers.weights.items()}

@@ -1,4 +1,4 @@
-// A dense policy network in plain JavaScript. Its file: the length of a JSON text (u32), the text, zeros up to a multiple
+// A dense policy network in plain JavaScript. Its file: the length of a JSON text (u32), the text, spaces up to a multiple
 // of four bytes, then the float32 arrays of `shapes`, one after the other; all little-endian.
 
 const ACTIVATIONS = {

@@ -1,39 +1,25 @@
-// What the tables of all games share: elements, cards that are seen to move, buttons, the hint, and the page around them.
+// Shared by the tables of all games: cards that are seen to move, buttons, the hint, and the page around them.
 
+import { at, draw, make, wait as pause } from "./common.js";
 import { probabilities, readNetwork } from "./network.js";
+import { list } from "./words.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+export { at, list, make };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const cards = new Map(); // the elements of the cards that lie face up
 let box = ""; // what a picture of cards.svg shows, its viewBox
 
-export const at = (id) => document.getElementById(id);
 export const sentence = (text) => text[0].toUpperCase() + text.slice(1);
-export const list = (found) => found.length < 2 ? found.join("") : `${found.slice(0, -1).join(", ")} and ${found.at(-1)}`;
 export const pace = () => Number(at("pace").value);
-export const wait = (times = 1) => new Promise((done) => setTimeout(done, times * pace()));
+export const wait = (times = 1) => pause(times * pace());
 export const randomBelow = (n) => Math.floor(crypto.getRandomValues(new Uint32Array(1))[0] / 2 ** 32 * n);
-
-export function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
-  }
-  element.append(...children.flat().filter((child) => child != null));
-  return element;
-}
 
 // ---- cards ----------------------------------------------------------------------------------------------------------
 
 /** One of the pictures of cards.svg. */
 export function picture(name) {
-  const svg = document.createElementNS(SVG, "svg"), use = document.createElementNS(SVG, "use");
-  svg.setAttribute("viewBox", box);
-  svg.setAttribute("aria-hidden", "true");
-  use.setAttribute("href", `#${name}`);
-  svg.append(use);
+  const svg = draw("svg", { viewBox: box, "aria-hidden": "true" });
+  svg.append(draw("use", { href: `#${name}` }));
   return svg;
 }
 
@@ -108,12 +94,9 @@ export function finish(headings, rows, start) {
 /** Shows what the network would choose, the likeliest first, and what it expects. */
 export function advise(logits, named, expects) {
   const odds = [...probabilities(logits)].sort((one, other) => other[1] - one[1]).slice(0, 5);
-  const [[best]] = odds, rows = odds.map(([action, share]) => {
-    const bar = make("i");
-    bar.style.width = `${100 * share}%`;
-    return make("tr", { class: action === best && "best" }, make("td", {}, sentence(named(action))),
-      make("td", { class: "bar" }, bar), make("td", { class: "number" }, `${Math.round(100 * share)} %`));
-  });
+  const [[best]] = odds, rows = odds.map(([action, share]) =>
+    make("tr", { class: action === best && "best" }, make("td", {}, sentence(named(action))),
+      make("td", { class: "bar" }, make("i", { style: { width: `${100 * share}%` } })), make("td", { class: "number" }, `${Math.round(100 * share)} %`)));
   at("advice").replaceChildren(make("p", {}, "In your place the policy would choose ", make("b", {}, sentence(named(best))), `${expects}.`), make("table", { class: "odds" }, rows));
   at("advice").hidden = false;
 }

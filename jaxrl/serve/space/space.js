@@ -139,6 +139,7 @@ export class Space {
   constructor(head) {
     this.canvas = document.createElement("canvas");
     this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", "the game in three dimensions");
     this.canvas.tabIndex = 0;
     this.element = document.createElement("div");
     this.element.className = "stage space";
@@ -156,6 +157,7 @@ export class Space {
     this.orbit.maxDistance = 180;
     this.orbit.addEventListener("change", () => this.later());
     this.follows = "free";
+    this.ahead = false; // whether a camera behind a car looks ahead, not at the ball
     this.load(head);
     new ResizeObserver(() => this.resize()).observe(this.element);
     addEventListener("keydown", (event) => {
@@ -316,12 +318,12 @@ export class Space {
       this.eye.position.set(own.x * 0.55 + 42, own.y * 0.8, 26);
       this.eye.lookAt(own);
     } else {
-      const away = own.clone().sub(middle).setZ(0);
-      if (away.length() < 3) away.copy(body.way);
+      const away = this.ahead ? new Vector3(-1, 0, 0).applyQuaternion(body.group.quaternion).setZ(0) : own.clone().sub(middle).setZ(0);
+      if (!this.ahead && away.length() < 3) away.copy(body.way);
       body.way.copy(away.normalize());
       this.eye.position.copy(own).addScaledVector(away, 5.2).add(new Vector3(0, 0, 2.1));
       this.eye.position.z = Math.max(this.eye.position.z, 0.6);
-      this.eye.lookAt(own.clone().lerp(middle, 0.35).add(new Vector3(0, 0, 0.8)));
+      this.eye.lookAt((this.ahead ? own.clone().addScaledVector(away, -9) : own.clone().lerp(middle, 0.35)).add(new Vector3(0, 0, 0.8)));
     }
     this.placed = true;
   }

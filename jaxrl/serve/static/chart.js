@@ -1,4 +1,4 @@
-// Curves of a training: means with their intervals, single seeds behind them, and what the pointer is at.
+// Curves of a training: means with their intervals, single seeds behind them, and the values at the pointer.
 import { draw, make } from "./common.js";
 import { short } from "./words.js";
 
@@ -6,7 +6,7 @@ const FEW = 40; // points of a curve that are marked
 const HIGH = 170, LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 22;
 
 /** About `count` round numbers between two others. */
-export function ticks(low, high, about) {
+function ticks(low, high, about) {
   const raw = (high - low) / about || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= raw * 0.999);
@@ -27,7 +27,7 @@ function smoothed(values, weight) {
 
 export class Chart {
   /** `stacked`: the series are shares, one upon the other; `tag`: the name of the figure in TensorBoard. */
-  constructor(title, { stacked = false, link = null, tag = "" } = {}) {
+  constructor(title, { stacked = false, tag = "" } = {}) {
     this.stacked = stacked;
     this.series = [];
     this.smooth = 0;
@@ -36,8 +36,7 @@ export class Chart {
     this.legend = make("div", { class: "legend" });
     this.readout = make("output", { class: "readout dim" });
     this.element = make("figure", { class: "panel figure" },
-      make("figcaption", {}, link ? make("a", { href: link }, title) : make("strong", {}, title),
-        tag && make("small", { class: "dim tag" }, tag), this.readout), this.svg, this.legend);
+      make("figcaption", {}, make("strong", {}, title), tag && make("small", { class: "dim tag" }, tag), this.readout), this.svg, this.legend);
     this.svg.addEventListener("pointermove", (event) => this.point(event.clientX));
     this.svg.addEventListener("pointerleave", () => this.at(null));
     this.svg.addEventListener("keydown", (event) => {
@@ -53,8 +52,7 @@ export class Chart {
   /** x: [N]; series: [{name, color, mean [N], low, high, seeds, x}], where the last four may be missing. */
   set(x, series) {
     [this.x, this.series] = [x, series];
-    this.legend.replaceChildren(...(series.length > 1 || series[0]?.always ? series.map((each) =>
-      make("span", { class: `key seat${each.color % 8} ${each.dashed ? "dashed" : ""}` }, each.name)) : []));
+    this.legend.replaceChildren(...(series.length > 1 ? series.map((each) => make("span", { class: `key seat${each.color % 8}` }, each.name)) : []));
     this.redraw();
   }
 
@@ -85,9 +83,8 @@ export class Chart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HIGH}`);
     const lines = this.lines();
     const [low, high] = this.range(lines);
-    const every = lines.flatMap((line) => (line.x || this.x).slice(-1));
     const first = Math.min(...lines.map((line) => (line.x || this.x)[0] ?? 0), 0);
-    const last = Math.max(...every, first + 1);
+    const last = Math.max(...lines.map((line) => (line.x || this.x).at(-1) ?? 0), first + 1);
     this.px = (value) => LEFT + (width - LEFT - RIGHT) * (value - first) / (last - first);
     this.py = (value) => TOP + (HIGH - TOP - BOTTOM) * (high - value) / (high - low);
     const parts = [];
@@ -111,7 +108,7 @@ export class Chart {
     const name = `seat${line.color % 8}`;
     const parts = (line.seeds || []).map((values) => draw("path", { d: this.path(x, values), class: `line faint ${name}` }));
     if (line.low) parts.push(draw("path", { d: this.band(x, line.low, line.high), class: `band ${name} ${this.stacked ? "stacked" : ""}` }));
-    if (!this.stacked) parts.push(draw("path", { d: this.path(x, line.mean), class: `line ${name} ${line.dashed ? "dashed" : ""}` }));
+    if (!this.stacked) parts.push(draw("path", { d: this.path(x, line.mean), class: `line ${name}` }));
     const known = x.map((_, i) => i).filter((i) => line.mean[i] != null);
     if (!this.stacked && known.length <= FEW) {
       parts.push(...known.map((i) => draw("circle", { cx: this.px(x[i]), cy: this.py(line.mean[i]), r: 2.6, class: `dot ${name}` })));
@@ -119,7 +116,7 @@ export class Chart {
     return parts;
   }
 
-  /** Through what is known: rows that do not tell a figure are no gap. */
+  /** A path through the known values: rows without this figure make no gap. */
   path(x, values) {
     let path = "";
     values.forEach((value, i) => { if (value != null) path += `${path ? "L" : "M"}${this.px(x[i]).toFixed(1)} ${this.py(value).toFixed(1)}`; });
@@ -135,10 +132,8 @@ export class Chart {
 
   point(clientX) {
     const box = this.svg.getBoundingClientRect();
-    const x = clientX - box.left;
-    let best = null;
-    this.x.forEach((value, i) => { if (best == null || Math.abs(this.px(value) - x) < Math.abs(this.px(this.x[best]) - x)) best = i; });
-    this.at(best);
+    const best = nearest(this.x.map((value) => this.px(value)), clientX - box.left, this.x);
+    this.at(best < 0 ? null : best);
   }
 
   at(i) {
@@ -158,7 +153,7 @@ export class Chart {
   }
 }
 
-/** Where the known place nearest to the wanted one is. */
+/** The index of the known place that is nearest to the wanted one; -1 if there is none. */
 function nearest(places, wanted, known) {
   let best = -1;
   places.forEach((place, i) => {

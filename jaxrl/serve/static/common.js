@@ -1,4 +1,4 @@
-// What all pages share: the head of the page, requests, small helpers for elements.
+// Shared by all pages: the head of the page, requests, small helpers for elements.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PAGES = [["/", "Play"], ["/drive", "Drive"], ["/replays", "Replays"], ["/runs", "Runs"]];
@@ -24,7 +24,7 @@ export function draw(tag, attributes = {}) {
   return element;
 }
 
-/** A drawing of a game as an element: without scripts, frames, listeners and addresses of elsewhere; `words` may put
+/** A drawing of a game as an element: without scripts, frames, listeners and foreign addresses; `words` may put
  * other words into its lines. */
 export function drawing(text, words = (line) => line) {
   const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
@@ -70,26 +70,23 @@ export async function ask(path, body) {
   return found;
 }
 
+/** Resolves after some milliseconds. */
+export const wait = (time) => new Promise((done) => setTimeout(done, time));
+
 /** The address of a websocket of this server. */
 export const socketAt = (path) => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
-
-function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
-}
 
 /** Whether this browser was invited to this table, and may go nowhere else. */
 export const isGuest = () => "guest" in document.documentElement.dataset;
 
 /** Draws the head of a page; `current` is the path of its entry. */
 export function head(current) {
-  setTheme(localStorage.getItem("theme"));
-  const dark = () => (document.documentElement.dataset.theme ||
-    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const root = document.documentElement, chosen = localStorage.getItem("theme");
+  if (chosen) root.dataset.theme = chosen;
   const toggle = () => {
-    const theme = dark() ? "light" : "dark";
-    localStorage.setItem("theme", theme);
-    setTheme(theme);
+    const theme = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    root.dataset.theme = theme === "dark" ? "light" : "dark";
+    localStorage.setItem("theme", root.dataset.theme);
   };
   document.body.prepend(make("header", { class: "top" },
     make("strong", {}, isGuest() ? "jaxrl" : make("a", { href: "/" }, "jaxrl")),

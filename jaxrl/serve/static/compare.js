@@ -1,7 +1,8 @@
 // Several runs side by side: their curves in one chart each, what differs in their configurations, and a verdict.
-import { ask, at, head, make, marked } from "./common.js";
+import { ask, at, head, make, marked, wait } from "./common.js";
 import { Chart } from "./chart.js";
 import { grouped, titleOf } from "./groups.js";
+import { tint } from "./matches.js";
 import { percent, short } from "./words.js";
 
 const names = (new URLSearchParams(location.search).get("runs") || "").split(",").filter(Boolean).slice(0, 8);
@@ -32,11 +33,11 @@ function standings() {
     if (!rows.length) return make("td", { class: "dim" }, "–");
     const rate = rows.reduce((sum, row) => sum + row.outcomes.win_rate, 0) / rows.length;
     const [low, high] = rows.length === 1 ? rows[0].outcomes.win_rate_95 : [Math.min(...rows.map((row) => row.outcomes.win_rate)), Math.max(...rows.map((row) => row.outcomes.win_rate))];
-    return make("td", { class: "win", style: { "--share": rate } }, make("b", {}, percent(rate)),
+    return make("td", { class: "win", style: tint(rate, record.fair) }, make("b", {}, percent(rate)),
       make("small", {}, `${percent(low)} – ${percent(high)}${rows.length > 1 ? " (seeds)" : ""}`));
   };
   const line = (word, told) => make("tr", {}, make("th", { scope: "row" }, word), runs.map((run) => make("td", {}, told(run))));
-  return make("section", { class: "panel" }, make("h2", {}, "How they stand"), make("div", { class: "scroll" }, make("table", { class: "matrix" }, header(""), make("tbody", {},
+  return make("section", { class: "panel" }, make("h2", {}, "Standings"), make("div", { class: "scroll" }, make("table", { class: "matrix" }, header(""), make("tbody", {},
     line("state", (run) => run.status.state), line("steps", (run) => `${short(run.status.steps)} of ${short(run.status.total_steps)}`),
     line("speed", (run) => (run.status.steps_per_second ? `${short(run.status.steps_per_second)} steps/s` : "–")),
     opponents.map((opponent) => make("tr", {}, make("th", { scope: "row" }, `wins against ${opponent}`), newest.map((record) => cell(record, opponent))))))));
@@ -72,7 +73,7 @@ async function verdict() {
   try {
     let job = await ask("/runs/verdict", { before, after });
     while (["waiting", "running"].includes(job.state)) {
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      await wait(700);
       job = (await ask(`/runs/jobs?about=${encodeURIComponent(job.about)}`)).find((each) => each.number === job.number);
     }
     at("verdict").textContent = job.output;

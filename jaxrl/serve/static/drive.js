@@ -1,16 +1,17 @@
-// A match that one drives in: keys and gamepad to the server, its frames to the view in three dimensions.
+// Driving by hand: sends keys and gamepad to the server, shows its frames in three dimensions.
 import { ask, at, head, make, socketAt } from "./common.js";
 import { numbered } from "./words.js";
 
 const LAG = 0.03; // seconds that the picture is behind the newest frame, so that there is one to move towards
-const KEEP = 90; // frames that the ball's trail may need
+const KEEP = 300; // frames that the ball's trail and the replay of a goal may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
-const COMPILING = "The match is being compiled. The first of its kind takes up to a minute, on a busy machine more.";
+const COMPILING = "The match is being compiled. The first of its kind takes about a minute, on a busy machine more.";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
-let sent = { text: "", at: 0 }, pressed = false, drawn = [], counting, waiting = "", since = 0, telling;
+let sent = { text: "", at: 0 }, pressed = false, starting = false, drawn = [], counting, waiting = "", since = 0, telling;
+let kickoffs, goal, again, stick = [0, 0]; // number of kickoffs; time of the last goal; when its replay began; how the stick is pushed
 const held = new Set();
 
 // ---- who drives against whom ----------------------------------------------------------------------------------------
@@ -19,8 +20,21 @@ const match = make("select", { id: "match", change: () => offerSeats() });
 const mine = make("select", { id: "mine", change: () => offerSeats() });
 const others = make("div", { class: "seats" });
 
+/** Fills the form; the names of matches are there before the players of their seats are known. */
+function offer(found) {
+  const before = match.selectedOptions[0]?.textContent;
+  offers = found;
+  match.replaceChildren(...offers.map((each, i) => make("option", { value: i }, `${each.game.replaceAll("_", " ")}, ${each.match}`)));
+  match.value = Math.max(0, [...match.options].findIndex((each) => each.textContent === before));
+  at("begin").disabled = starting || !offers.length;
+  if (!offers.length) return say("No game of this server can be driven.");
+  offerSeats();
+}
+
 function offerSeats() {
   const found = offers[match.value];
+  mine.parentElement.querySelector("[for=mine]").hidden = mine.hidden = !found.sides;
+  if (!found.sides) return others.replaceChildren(make("p", { class: "dim" }, "against its usual opponent (the other players are being listed …)"));
   const own = Math.min(+mine.value || 0, found.sides.length - 1);
   mine.replaceChildren(...found.sides.map((side, seat) => make("option", { value: seat }, `player ${seat + 1}, side ${side + 1}`)));
   mine.value = own;
@@ -31,8 +45,8 @@ function offerSeats() {
 
 async function begin() {
   const found = offers[match.value];
-  const seats = found.sides.map((_, seat) => others.querySelector(`[data-seat="${seat}"]`)?.value || "person");
-  at("begin").disabled = true; // a second click would make a second match
+  const seats = found.sides?.map((_, seat) => others.querySelector(`[data-seat="${seat}"]`)?.value || "person");
+  at("begin").disabled = starting = true; // a second click would make a second match
   try {
     location.hash = (await ask("/api/drive", { game: found.game, match: found.match, seats })).id;
     tries = 0;
@@ -40,7 +54,7 @@ async function begin() {
   } catch (error) {
     say(error.message);
   }
-  at("begin").disabled = false;
+  at("begin").disabled = starting = false;
 }
 
 // ---- what the server says -------------------------------------------------------------------------------------------
@@ -83,13 +97,15 @@ function hear(message, Space) {
   if (message.kind === "head") {
     told = message;
     since = performance.now() - 1000 * told.waited;
-    at("keys").textContent = `${told.words} P: pause; C: camera.`;
+    at("keys").textContent = `${told.words} B: camera at the ball or ahead; P: pause; C: free camera.`;
+    for (const button of told.buttons) told.keys[button] = { [button]: 1 }; // those of the touch screen
+    at("presses").replaceChildren(...told.buttons.map(press));
     at("names").replaceChildren(...numbered(told.names).map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
     [seen, tanks, burning] = [0, [], []];
     clear();
     show({ space: told.space, seconds: 1, curves: {} }, Space);
   } else if (message.kind === "status") {
-    if (message.ready && "ready" in status && message.kickoff !== status.kickoff) count(told.countdown);
+    if (message.ready && "ready" in status && message.kickoff !== status.kickoff) message.goal ? replay() : count(told.countdown);
     status = message;
     tries = 0;
     at("score").textContent = status.text;
@@ -107,14 +123,19 @@ function show(scene, Space) {
     at("stage").replaceChildren(stage.element);
     at("camera").replaceChildren(stage.controls);
   }
-  stage.follow(told.space.bodies[told.seat + 1].name);
+  const own = told.space.bodies[told.seat + 1].name;
+  stage.views = [own, "free"]; // what another driver sees is not shown
+  for (const button of [...stage.controls.children]) if (!stage.views.includes(button.dataset.view)) button.remove();
+  stage.follow(own);
 }
 
-/** What the match waits for, if anything: then there is nothing to see and nothing to press. */
+/** Shows what the match waits for in the place of the view and the buttons; "": it waits for nothing. */
 function wait(text) {
   if (text && !waiting) since = performance.now();
+  const begins = waiting && !text;
   waiting = text;
   at("match-view").classList.toggle("waiting", !!text);
+  if (begins) at("match-view").scrollIntoView();
   for (const button of at("match-view").querySelectorAll(".side button")) button.disabled = !!text;
   at("waiting-for").textContent = text;
   if (text) tellWaiting();
@@ -134,11 +155,26 @@ function count(seconds) {
   if (seconds > 0) counting = setTimeout(() => count(seconds - 1), 1000);
 }
 
+/** Shows the last seconds before a goal once more, from where the ball is seen, and counts down after them. */
+function replay() {
+  again = performance.now();
+  stage.follow(told.space.bodies[0].name);
+  at("countdown").textContent = "replay";
+  clearTimeout(counting);
+  counting = setTimeout(() => {
+    again = null;
+    stage.follow(stage.views[0]);
+    count(told.countdown);
+  }, 1000 * told.replay);
+}
+
 function clear() {
   const { space } = told;
   for (const { places, turns, gone = [] } of space.bodies) places.length = turns.length = gone.length = 0;
   for (const list of [space.times, ...space.spots.map((spot) => spot.there)]) list.length = 0;
   offset = -Infinity;
+  if (again) stage.follow(stage.views[0]);
+  kickoffs = goal = again = null;
 }
 
 function frame(row) {
@@ -146,6 +182,7 @@ function frame(row) {
   const { space } = told;
   const { times } = space;
   if (row[1] < times.at(-1)) clear();
+  if (row[2] !== kickoffs) [kickoffs, goal] = [row[2], times.at(-1)];
   times.push(row[1]);
   space.bodies.forEach((body, i) => {
     const from = FIRST + BODY * i;
@@ -174,6 +211,8 @@ function controls() {
   const sum = Object.fromEntries(names.map((name) => [name, 0]));
   const add = (parts, share) => { for (const name in parts) sum[name] += parts[name] * share; };
   for (const code of held) add(told.keys[code], 1);
+  stick.forEach((value, i) => add(told.gamepad[`axis${i}`], value));
+  add(told.gamepad[stick[1] < 0 ? "button7" : "button6"], Math.abs(stick[1]));
   const pad = navigator.getGamepads?.().find((each) => each);
   if (pad) {
     pad.axes.forEach((value, i) => { if (Math.abs(value) > DEAD) add(told.gamepad[`axis${i}`], value); });
@@ -198,15 +237,44 @@ function draw(milliseconds) {
     sent = { text, at: milliseconds };
   }
   if (waiting || !told.space.times.length) return;
-  stage.place = Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
+  stage.place = again ? goal + Math.min(0, (performance.now() - again) / 1000 - told.replay)
+    : Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
   stage.render();
   drawn = [...drawn.filter((time) => time > milliseconds - 1000), milliseconds];
   const own = told.space.bodies[told.seat + 1];
   at("stage").dataset.own = own.places.slice(-3).map(Math.round).join();
   at("stage").dataset.drawn = drawn.length;
   at("stage").dataset.seen = seen;
-  at("tank").value = tanks[told.seat];
+  at("tank").value = at("boost").textContent = Math.round(tanks[told.seat]);
+  point();
 }
+
+/** Points to the ball where the picture does not show it. */
+function point() {
+  const { x, y, z } = stage.bodies[0].group.position.clone().project(stage.eye), behind = z > 1;
+  at("arrow").hidden = !behind && Math.abs(x) < 1 && Math.abs(y) < 1;
+  at("arrow").style.rotate = `${Math.atan2(x, y) + (behind ? Math.PI : 0)}rad`;
+}
+
+/** Turns the camera behind the car to the ball, or ahead. */
+function turn() {
+  stage.ahead = !stage.ahead;
+  at("ball").setAttribute("aria-pressed", !stage.ahead);
+}
+
+// ---- a touch screen -------------------------------------------------------------------------------------------------
+
+function push(event) {
+  const box = event.currentTarget.getBoundingClientRect(), { clientX, clientY, type } = event;
+  const part = (value, from, long) => Math.max(-1, Math.min(1, (2 * (value - from)) / long - 1));
+  if (type === "pointermove" && !event.currentTarget.hasPointerCapture(event.pointerId)) return;
+  if (type === "pointerdown") event.currentTarget.setPointerCapture(event.pointerId);
+  stick = /down|move/.test(type) ? [part(clientX, box.left, box.width), part(clientY, box.top, box.height)] : [0, 0];
+  event.currentTarget.style.setProperty("--push", stick.map((value) => `${28 * value}px`).join(" "));
+}
+
+const press = (name) => make("button", { "data-press": name, pointerdown: () => held.add(name), pointerup: () => held.delete(name),
+  pointercancel: () => held.delete(name), pointerleave: () => held.delete(name) }, name);
 
 addEventListener("keydown", (event) => {
   const busy = event.target.closest?.(event.code === "Space" ? "select, button" : "select"); // it presses a button that has the focus
@@ -215,10 +283,10 @@ addEventListener("keydown", (event) => {
     held.add(event.code);
     event.preventDefault();
   } else if (event.code === "KeyP" && !event.repeat && !waiting) pause();
+  else if (event.code === "KeyB" && !event.repeat && !waiting) turn();
 });
 addEventListener("keyup", (event) => held.delete(event.code));
 addEventListener("blur", () => held.clear());
-addEventListener("gamepadconnected", () => { at("touch").hidden = true; });
 document.addEventListener("visibilitychange", () => { if (document.hidden) pause(true); });
 
 head("/drive");
@@ -229,27 +297,27 @@ at("main").append(
     others,
     make("button", { class: "main", id: "begin", disabled: true, click: begin }, "Drive")),
   make("p", { id: "said", role: "status" }),
-  make("p", { id: "touch", class: "dim", hidden: !matchMedia("(hover: none) and (pointer: coarse)").matches },
-    "A touch screen alone cannot steer: connect a gamepad, and press one of its buttons, or a keyboard."),
   make("div", { class: "theatre", id: "match-view", hidden: true, click: (event) => event.detail && document.activeElement.blur() },
     make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "countdown" }),
+      make("p", { id: "score", "aria-live": "off" }), make("span", { id: "arrow", "aria-hidden": "true", hidden: true }, "▲"),
+      make("p", { id: "tank-of" }, "boost ", make("meter", { id: "tank", min: 0, max: 100, "aria-label": "boost" }), " ",
+        make("output", { id: "boost", "aria-live": "off" })),
+      make("div", { id: "touch", hidden: !matchMedia("(pointer: coarse)").matches },
+        make("div", { id: "stick", role: "img", "aria-label": "stick: steer, forwards, back",
+          pointerdown: push, pointermove: push, pointerup: push, pointercancel: push }),
+        make("div", { id: "presses" })),
       make("div", { id: "waiting", role: "status" }, make("span", { class: "spinner" }),
         make("p", { id: "waiting-for" }),
-        make("output", { id: "seconds", "aria-live": "off" }))),
-      make("p", { id: "score", class: "words", "aria-live": "off" })),
+        make("output", { id: "seconds", "aria-live": "off" })))),
     make("aside", { class: "panel side" },
       make("div", { id: "names", class: "row seats" }), make("div", { id: "camera" }),
-      make("label", {}, "boost ", make("meter", { id: "tank", min: 0, max: 100 })),
       make("div", { class: "row" },
         make("button", { id: "pause", click: () => pause() }, "Pause (P)"),
+        make("button", { id: "ball", "aria-pressed": "true", click: turn }, "Ball camera (B)"),
+        make("button", { click: () => document.querySelector(".driven").requestFullscreen?.() }, "Full screen"),
         make("button", { id: "again", click: () => send({ again: true }) }, "A new match")),
       make("p", { id: "keys", class: "dim" }))));
-ask("/api/drive").then((found) => {
-  offers = found;
-  match.replaceChildren(...offers.map((each, i) => make("option", { value: i }, `${each.game.replaceAll("_", " ")}, ${each.match}`)));
-  if (!offers.length) return say("No game of this server can be driven.");
-  at("begin").disabled = false;
-  offerSeats();
-}).catch((error) => say(error.message));
+ask("/api/drive/names").then((found) => offers.length || offer(found)).catch(() => {});
+ask("/api/drive").then(offer).catch((error) => say(error.message));
 if (location.hash.length > 1) connect();
 requestAnimationFrame(draw);

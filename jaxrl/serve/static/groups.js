@@ -1,4 +1,4 @@
-// Which figures of a run belong together, and which are drawn in one chart.
+// Groups of a run's figures, and the figures that share a chart.
 
 /** [name of the group, whether a tag belongs to it]; the first that fits. */
 const GROUPS = [
@@ -17,8 +17,8 @@ const WORDS = { // titles of charts; of the other tags the part behind the slash
   "eval/mean_win_rate": "Win rate in evaluations",
   "rollout/ep_rew_mean": "Return of a game",
   "rollout/ep_len_mean": "Length of a game, decisions",
-  "train/explained_variance": "How well values are foretold (explained variance)",
-  "train/entropy_loss": "Certainty of the policy (negative entropy)",
+  "train/explained_variance": "Explained variance of the values",
+  "train/entropy_loss": "Negative entropy of the policy",
   "train/approx_kl": "Change of the policy in an update (KL divergence)",
   "train/clip_fraction": "Share of clipped decisions",
   "train/learning_rate": "Learning rate",
@@ -29,7 +29,7 @@ const LEFT_OUT = ["time/iterations", "time/total_timesteps", "time/time_elapsed"
 
 /** Several tags in one chart: [title, pattern whose group names the series, whether they are shares of one]. */
 const TOGETHER = [
-  ["Whom it plays against: shares", /^league\/share\/(.+)$/, true],
+  ["Shares of the opponents", /^league\/share\/(.+)$/, true],
   ["Ratings (Elo)", /^league\/elo\/(.+)$/, false],
   ["Win rates in the league", /^league\/win_rate\/(.+)$/, false],
   ["Games in the league", /^league\/games\/(.+)$/, false],

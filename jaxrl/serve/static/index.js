@@ -1,4 +1,4 @@
-// The first page: a card for each game, the form for other tables, and the tables that there are.
+// The first page: a card for each game, the form for other tables, and the list of tables.
 
 import { ask, at, head, make, marked, plain } from "./common.js";
 import * as me from "./me.js";
@@ -56,28 +56,33 @@ function card(each) {
     : make("div", { class: "letter", "aria-hidden": "true", style: { "--hue": hue(each.id) } }, each.title.slice(0, 1));
   const drive = each.matches?.length;
   const people = each.people || drive;
-  const against = !people ? "agents play" : drive ? `you against ${each.opponent}`
-    : each.seats < 2 ? "you alone" : `you against ${each.seats > 2 ? `${each.seats - 1} × ` : ""}${each.opponent}`;
+  const others = Math.max(0, each.seats - 1);
+  const rungs = make("select", { "aria-label": `your opponent: ${each.title}`, change: () => { score.textContent = me.told(each.id, rungs.value); } },
+    (each.ladder || []).map(([spec, words]) => make("option", { value: spec, selected: spec === each.opponent }, words)));
+  const score = make("small", { class: "dim" }, me.told(each.id, each.opponent));
+  const against = !people ? "agents play" : !others ? "you alone" : ["you against ", others > 1 && !drive ? `${others} × ` : "", rungs];
   const begin = each.seats
-    ? make("button", { class: "main", "data-game": each.id, click: (event) => playNow(each, event.target) }, people ? "Play now" : "Watch now")
+    ? make("button", { class: "main", "data-game": each.id, click: (event) => playNow(each, rungs.value, event.target) }, people ? "Play now" : "Watch now")
     : make("a", { class: "button", href: "/replays?find=magic" }, "Recorded games");
   const more = drive ? make("a", { href: "/drive" }, "other matches")
     : make("button", { class: "quiet", click: () => choose(each) }, "players, options");
   return make("article", { class: "game" }, picture,
     make("div", { class: "text" }, make("h2", {}, each.title), make("p", {}, marked(each.about)),
-      make("small", { class: "dim" }, each.seats ? against : "")),
+      each.seats ? make("div", { class: "dim against" }, against) : null, score),
     make("div", { class: "row" }, begin, each.seats ? more : null));
 }
 
 const hue = (text) => [...text].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 360, 7);
 
-async function playNow(each, button) {
+/** Sits down with players of one kind, by default those of the server's choice. */
+async function playNow(each, spec, button) {
   button.disabled = true;
   problem.textContent = "";
+  const drive = each.matches.length, asked = { game: each.id, ...(drive ? { match: each.matches[0] } : { person: me.person() }) };
+  if (spec && spec !== each.opponent) asked.seats = ["person", ...Array(each.seats - 1).fill(spec)];
   try {
-    if (each.matches.length) {
-      location.href = `/drive#${(await ask("/api/drive", { game: each.id, match: each.matches[0] })).id}`;
-    } else sitDown(await ask("/api/tables", { game: each.id, person: me.person() }));
+    if (drive) location.href = `/drive#${(await ask("/api/drive", asked)).id}`;
+    else sitDown(await ask("/api/tables", asked));
   } catch (error) {
     problem.textContent = error.message;
     button.disabled = false;

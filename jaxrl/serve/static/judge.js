@@ -1,9 +1,9 @@
-// Who judges a replay: a policy is chosen, and says of every decision what it expects and what it would have done.
+// Annotations of a replay by a chosen policy: for every decision its value, the probability of the action, its own choice.
 import { ask, at, make, marked } from "./common.js";
-import { percent, signed } from "./words.js";
+import { percent } from "./words.js";
 
 export class Judge {
-  /** `changed(told)` gets what the server says of a policy: judgements, values, doubted; or nothing. */
+  /** `changed(told)` gets the annotations by a policy (judgements, values, doubted), or null. */
   constructor(changed) {
     this.changed = changed;
     this.rows = new Map(); // by the first frame that shows the decision
@@ -13,8 +13,9 @@ export class Judge {
     this.element = make("div", {}, make("label", { class: "row" }, "judged by ", this.select, this.said), this.note);
   }
 
-  /** Asks who can judge an open game of these players; `wanted` is chosen if it can. */
-  async load(id, wanted, names) {
+  /** Lists the policies that can judge an open game of these players; `wanted` is chosen if it is one of them; else the first
+   * where one `must` be. */
+  async load(id, wanted, names, must) {
     Object.assign(this, { id, names });
     const found = await ask(`/replays/open/${id}/judges`);
     this.note.replaceChildren(...marked(found.why));
@@ -23,7 +24,8 @@ export class Judge {
     this.select.replaceChildren(...["no policy", ...found.judges].map((name, number) =>
       make("option", { value: number ? name : "" }, name)));
     this.select.disabled = false;
-    if (found.judges.includes(wanted)) {
+    if (!found.judges.includes(wanted)) wanted = must && found.judges[0];
+    if (wanted) {
       this.select.value = wanted;
       await this.choose(wanted);
     }
@@ -44,13 +46,13 @@ export class Judge {
     }
   }
 
-  /** What it says of the decision that a frame is the first to show. */
+  /** Elements with its judgements of the decisions that a frame is the first to show. */
   lines(frame) {
     const rows = this.rows.get(frame) || [];
     return rows.map((row) => make("small", { class: `judgement seat${row.seat % 8}` }, words(row, this.names)));
   }
 
-  /** Writes it under the decisions of the story. */
+  /** Writes the judgements under the decisions of the story. */
   tell() {
     for (const old of at("story").querySelectorAll(".judgement")) old.remove();
     for (const line of at("story").querySelectorAll("button")) {
@@ -62,7 +64,7 @@ export class Judge {
 /** A sentence about one decision. */
 export function words(row, names) {
   const same = row.name === row.best;
-  return `${names[row.seat] || `seat ${row.seat}`} expects ${signed(row.value)}; ${row.name}: ${percent(row.odds)}`
+  return `${names[row.seat] || `seat ${row.seat}`} expects ${row.worth}; ${row.name}: ${percent(row.odds)}`
     + (same ? "" : `, rather ${row.best}: ${percent(row.chance)}`);
 }
 

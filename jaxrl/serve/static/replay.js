@@ -1,21 +1,23 @@
-// One recorded game: where it is shown, its story, its timeline, and a link to every moment.
-import { ask, at, head, make } from "./common.js";
+// One recorded game: its view, its story, its timeline, and a link to every moment.
+import { ask, at, head, make, wait } from "./common.js";
 import { Judge, words as judged } from "./judge.js";
-import { Film, Pictures, Text } from "./stages.js";
+import { Film, Frames, part } from "./stages.js";
 import { Timeline } from "./timeline.js";
-import { named, numbered } from "./words.js";
+import { named, numbered, percent } from "./words.js";
 
 const query = new URLSearchParams(location.search);
 const file = query.get("file") || "";
 const game = +(query.get("game") || 0);
 const ASK = 400; // milliseconds between two looks at a game that is being opened
 const MOST = 3000; // lines of the story
+const DOUBT = 0.2; // least gap in probability to what the policy would rather do
 
 let stage, told, current = -1, linked = 0;
 const timeline = new Timeline((place) => show(place));
 const judge = new Judge((found, by) => {
   timeline.judge(found && { values: found.values, doubts: found.doubted.map((number) => found.judgements[number]).map((row) => ({ at: row.at, words: judged(row, told.names) })) });
   judge.tell();
+  tellCostly(found);
   showJudgement(timeline.place);
   by ? query.set("by", by) : query.delete("by");
   history.replaceState(null, "", `${location.pathname}?${query}${location.hash}`);
@@ -36,25 +38,23 @@ function link(place) {
   }, 250);
 }
 
-/** The last thing that had happened then: its number. */
-function last(place) {
-  let [low, high] = [-1, told.moments.length - 1];
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (told.moments[middle].at <= place) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-/** Under the words: what a policy says of the decision that has just been taken. */
+/** Shows a policy's judgement of the decision that has just been taken. */
 function showJudgement(place) {
   at("judgement").replaceChildren(...judge.lines(Math.floor(place)));
 }
 
+/** Links to the three decisions of the person's seat that the policy would rather have taken otherwise by the greatest odds. */
+function tellCostly(found) {
+  const mine = (found?.judgements || []).filter((row) => query.has("seat") && row.seat === +query.get("seat"));
+  const worst = mine.filter((row) => row.chance - row.odds >= DOUBT).sort((a, b) => b.chance - b.odds - a.chance + a.odds).slice(0, 3);
+  at("costly").replaceChildren(worst.length ? make("h2", {}, "Your costliest decisions") : "", ...worst.map((row) => make("p", {},
+    make("a", { href: `#t=${(row.at * (told.seconds || 1)).toFixed(2)}` }, `${row.name}, rather ${row.best}`),
+    make("small", { class: "dim" }, ` (${percent(row.odds)} to ${percent(row.chance)}; ${row.worth})`))));
+}
+
 function show(place) {
   if (!told) return;
-  const now = last(place);
+  const now = told.moments.findLastIndex((moment) => moment.at <= place);
   const words = now >= 0 ? told.moments[now].words : "the beginning";
   if (now !== current) {
     at("story").querySelector("[aria-current]")?.removeAttribute("aria-current");
@@ -70,7 +70,7 @@ function show(place) {
   stage?.show(place, words, told.frames - 1)?.catch((error) => { at("said").textContent = error.message; });
 }
 
-/** The players' names instead of seats, in all that is told; "side 0: hard" is the name "hard", "seat 0" none. */
+/** Puts the players' names in the place of seats in all texts; "side 0: hard" is the name "hard", "seat 0" none. */
 function name(head) {
   head.names = numbered(head.seats.map((each) => each.replace(/^(seat|side) \d+(: )?/, "")));
   for (const moment of head.moments) moment.words = named(moment.words, head.names);
@@ -96,7 +96,7 @@ async function staged(id) {
     const { Space } = await import("./space.js");
     return new Space(told);
   }
-  return told.view === "film" ? new Film(id, told.seconds) : told.view === "text" ? new Text(id, told.names) : new Pictures(id, told.names);
+  return told.view === "film" ? new Film(id, told.seconds) : new Frames(id, told.view, told.names);
 }
 
 async function load(id) {
@@ -115,14 +115,7 @@ async function load(id) {
   timeline.load(told);
 }
 
-async function gamesOf(id) {
-  for (;;) {
-    const answer = await fetch(`/replays/open/${id}/games`);
-    if (answer.status === 200) return answer.json();
-    if (answer.status !== 202) return [];
-    await new Promise((resolve) => setTimeout(resolve, ASK));
-  }
-}
+const gamesOf = (id) => part(id, "games", "json").then(JSON.parse, () => []);
 
 const other = (number) => `/replays/view?file=${encodeURIComponent(file)}&game=${number}`;
 
@@ -144,12 +137,12 @@ async function open() {
       seen = found.head;
       await load(found.id);
       at("said").textContent = "";
-      if (told.done) return Promise.all([gamesOf(found.id).then(choose), judge.load(found.id, query.get("by"), told.names)]);
+      if (told.done) return Promise.all([gamesOf(found.id).then(choose), judge.load(found.id, query.get("by"), told.names, query.has("seat"))]);
     } else if (!seen) {
       at("said").textContent = found.state === "waiting" ? "waiting for a free place …" : "opening: the game is played again …";
     }
     if (found.state === "failed" && seen) throw new Error(told.error || "it could not be opened");
-    await new Promise((resolve) => setTimeout(resolve, ASK));
+    await wait(ASK);
   }
 }
 
@@ -184,6 +177,7 @@ at("main").append(
     make("aside", { class: "panel side" },
       make("div", { id: "seats", class: "row seats" }),
       judge.element,
+      make("div", { id: "costly" }),
       make("div", { id: "camera" }),
       make("ol", { id: "story", class: "story", click: (event) => {
         const line = event.target.closest("button");

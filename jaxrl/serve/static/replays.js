@@ -1,4 +1,4 @@
-// The recorded games that there are, and a place to drop one's own.
+// The list of recorded games, and a place to drop files.
 import { ask, head, make, marked, at } from "./common.js";
 import { bytes, since } from "./words.js";
 

@@ -1,8 +1,8 @@
-// One run: how it stands, its curves while they grow, its league, its evaluations, and what can be done with it.
+// One run: status, live curves, league, evaluations, checkpoints, and the buttons that act on it.
 import { ask, at, head, make, marked } from "./common.js";
 import { Chart } from "./chart.js";
 import { CLEAR, grouped } from "./groups.js";
-import { evaluations } from "./matches.js";
+import { evaluated, evaluations } from "./matches.js";
 import { bytes, clock, percent, short, since } from "./words.js";
 
 const name = decodeURIComponent(location.pathname.split("/").pop());
@@ -24,7 +24,7 @@ function facts() {
     fact("update", `${now.update} of ${now.updates}`),
     now.steps_per_second != null && fact("speed", `${short(now.steps_per_second)} steps/s`),
     now.seconds_left != null && fact("left", clock(now.seconds_left)),
-    now.evaluation && fact("newest evaluation", "win_rate" in now.evaluation ? `wins ${percent(now.evaluation.win_rate)}` : `return ${short(now.evaluation.return)}`, make("small", { class: "dim" }, ` update ${now.evaluation.update}`)),
+    now.evaluation && fact("newest evaluation", evaluated(now), make("small", { class: "dim" }, ` update ${now.evaluation.update}`)),
     now.best && fact("best", `${now.best.best_by} ${short(now.best.score)}`, make("small", { class: "dim" }, ` update ${now.best.update}`)),
     latest["curriculum/stage"] != null && fact("stage", stage()),
     run.seeds > 1 && fact("seeds", String(run.seeds)),
@@ -68,7 +68,7 @@ function sections() {
   }));
 }
 
-/** Fetches what is new in the charts that are to be seen. */
+/** Fetches new rows for the charts in sight. */
 async function refresh(only) {
   const shown = [...charts.values()].filter((each) =>
     (only ? each.group === only : document.querySelector(`details[data-group="${CSS.escape(each.group)}"]`)?.open));
@@ -177,15 +177,11 @@ const evaluate = (checkpoint) => act(async () => {
   return { said: `${job.command.replace(/ \S*\//, " …/")}: ${job.state}` };
 });
 
-function stop() {
-  at("sure").showModal();
-}
-
 function build() {
   const field = (id, label, attributes) => make("label", {}, `${label} `, make("input", { id, ...attributes }));
   at("main").append(
     make("div", { class: "row spread" }, make("h1", {}, name),
-      make("span", { class: "row" }, make("a", { href: "/runs" }, "all runs"), make("button", { id: "stop", hidden: true, click: stop }, "Stop …"))),
+      make("span", { class: "row" }, make("a", { href: "/runs" }, "all runs"), make("button", { id: "stop", hidden: true, click: () => at("sure").showModal() }, "Stop …"))),
     make("p", { id: "said", role: "status" }), make("p", { id: "why", class: "error" }),
     make("section", { class: "panel facts", id: "facts" }),
     make("div", { class: "row tools" },
@@ -213,7 +209,7 @@ function build() {
         make("button", { click: () => at("sure").close() }, "Leave it"))));
 }
 
-/** Draws parts of the page; one that cannot be drawn, of a damaged file for instance, takes no other with it. */
+/** Draws parts of the page; a part that cannot be drawn, of a damaged file for instance, hinders no other. */
 function drawn(...parts) {
   for (const part of parts) {
     try { part(); } catch (error) { at("said").textContent = `${part.name} cannot be shown: ${error.message}`; }

@@ -1,16 +1,10 @@
-// All runs, as they stand; some of them side by side.
+// The list of all runs, live, with a choice of some to compare.
 import { at, head, make, marked } from "./common.js";
-import { clock, percent, short, since } from "./words.js";
+import { evaluated } from "./matches.js";
+import { clock, short, since } from "./words.js";
 
 const chosen = new Set();
 let all = [];
-
-/** The newest evaluation in words. */
-export function evaluated(run) {
-  const found = run.evaluation;
-  if (!found) return "";
-  return "win_rate" in found ? `wins ${percent(found.win_rate)}` : `return ${short(found.return)}`;
-}
 
 function row(run) {
   const share = run.updates ? Math.min(1, run.update / run.updates) : 0;

@@ -1,14 +1,13 @@
-// Where a recorded game is shown: as drawings, as text, or as a film. `space.js` has the one in three dimensions.
-import { drawing, make } from "./common.js";
+// Views of a recorded game: drawings, text, a film. `space.js` has the one in three dimensions.
+import { drawing, make, wait } from "./common.js";
 import { named } from "./words.js";
 
-const AGAIN = 300; // milliseconds until a picture that is not drawn yet is asked for again
-const AHEAD = 3; // pictures that are fetched before they are needed
-
-const wait = (time) => new Promise((resolve) => setTimeout(resolve, time));
+const AGAIN = 300; // milliseconds until a part that is not there yet is asked for again
+const AHEAD = 3; // frames that are fetched before they are needed
+const KEPT = 60; // frames that are kept
 
 /** A part of an open game as text; waits until it is there. */
-async function part(id, name, kind) {
+export async function part(id, name, kind) {
   for (;;) {
     const answer = await fetch(`/replays/open/${id}/${name}?as=${kind}`);
     if (answer.status === 200) return answer.text();
@@ -17,67 +16,48 @@ async function part(id, name, kind) {
   }
 }
 
-/** Drawings: images, so that nothing in them is more than a picture. */
-export class Pictures {
-  /** `names` are those of the players; "" for seats without one. */
-  constructor(id, names) {
-    Object.assign(this, { id, names });
-    this.image = make("img", { class: "picture", alt: "" });
-    this.element = make("div", { class: "stage" }, this.image);
-    this.kept = new Map();
+/** A drawing as an image, so that nothing in it is more than a picture. */
+async function picture(svg) {
+  const image = make("img", { class: "picture" });
+  image.src = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
+  await image.decode();
+  URL.revokeObjectURL(image.src);
+  return image;
+}
+
+/** Drawings, or the table in words. */
+export class Frames {
+  /** `kind`: pictures or text; `names` are those of the players, "" for seats without one. */
+  constructor(id, kind, names) {
+    Object.assign(this, { id, kind, names, kept: new Map() });
+    this.element = kind === "text" ? make("pre", { class: "stage text", tabindex: 0 }) : make("div", { class: "stage" });
   }
 
-  async load(frame) {
+  async read(frame) {
+    const text = await part(this.id, frame, this.kind), words = (line) => named(line, this.names);
+    return this.kind === "text" ? words(text) : picture(drawing(text, words));
+  }
+
+  load(frame) {
     if (!this.kept.has(frame)) {
-      const made = part(this.id, frame, "pictures").then(async (text) => {
-        const image = new Image(), svg = drawing(text, (line) => named(line, this.names));
-        image.src = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
-        await image.decode();
-        return image.src;
-      });
-      made.catch(() => this.kept.delete(frame));
-      this.kept.set(frame, made);
-      this.forget();
+      const found = this.read(frame);
+      found.catch(() => this.kept.delete(frame));
+      this.kept.set(frame, found);
+      if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
     }
     return this.kept.get(frame);
-  }
-
-  forget() {
-    const [oldest] = this.kept.keys();
-    if (this.kept.size <= 60) return;
-    this.kept.get(oldest).then((url) => URL.revokeObjectURL(url), () => {});
-    this.kept.delete(oldest);
   }
 
   async show(place, words, last) {
     const frame = this.wanted = Math.floor(place);
     if (frame === this.shown) return;
-    const url = await this.load(frame);
+    const found = await this.load(frame);
     if (this.wanted !== frame) return;
     this.shown = frame;
-    this.image.src = url;
-    this.image.alt = words;
+    if (this.kind === "pictures") found.alt = words;
+    this.element.replaceChildren(found);
     this.element.dataset.frame = frame;
     for (let next = frame + 1; next <= Math.min(last, frame + AHEAD); next++) this.load(next).catch(() => {});
-  }
-}
-
-/** The table in words. */
-export class Text {
-  constructor(id, names) {
-    Object.assign(this, { id, names });
-    this.element = make("pre", { class: "stage text", tabindex: 0 });
-    this.kept = new Map();
-  }
-
-  async show(place) {
-    const frame = this.wanted = Math.floor(place);
-    if (frame === this.shown) return;
-    if (!this.kept.has(frame)) this.kept.set(frame, named(await part(this.id, frame, "text"), this.names));
-    if (this.wanted !== frame) return;
-    this.shown = frame;
-    this.element.textContent = this.kept.get(frame);
-    this.element.dataset.frame = frame;
   }
 }
 

@@ -26,7 +26,7 @@ function pathOf(values, x, y, width) {
 }
 
 export class Timeline {
-  /** `show(place)` is told every new place, in frames. */
+  /** `show(place)` is called with every new place, in frames. */
   constructor(show) {
     this.show = show;
     this.place = 0;
@@ -54,32 +54,32 @@ export class Timeline {
     addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** What there is to see, as `Playback.record` tells it. */
+  /** Loads a recording's head, see `Playback.record`. */
   load(head) {
     this.frames = Math.max(1, head.frames);
     this.seconds = head.seconds;
     this.moments = head.moments;
     this.marks = head.moments.filter((moment) => moment.mark);
-    this.curves = head.curves;
-    const names = Object.keys(head.curves);
-    this.which.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
-    this.which.hidden = names.length < 2;
-    if (names.includes("value")) this.which.value = "value";
+    this.offer(head.curves, "value");
     this.range.max = this.frames - 1;
     this.pace.value = "1";
-    this.redraw();
     this.seek(Math.min(this.place, this.frames - 1));
   }
 
-  /** What a policy expects of the seats, and where it would have done otherwise: {values, doubts: [{at, words}]}. */
+  /** Draws one of these curves, of which others can be chosen. */
+  offer(curves, chosen) {
+    this.curves = curves;
+    this.which.replaceChildren(...Object.keys(curves).map((name) => make("option", { value: name, selected: name === chosen }, name)));
+    this.which.hidden = this.which.options.length < 2;
+    this.redraw();
+  }
+
+  /** Shows a policy's values of the seats and the decisions that it doubts: {values, doubts: [{at, words}]}, or null. */
   judge(found) {
     const name = "value, as judged";
     const { [name]: _, ...others } = this.curves;
-    this.curves = found ? { ...others, [name]: found.values } : others;
     this.doubts = found ? found.doubts : [];
-    this.which.replaceChildren(...Object.keys(this.curves).map((each) => make("option", { value: each, selected: each === name }, each)));
-    this.which.hidden = this.which.options.length < 2;
-    this.redraw();
+    this.offer(found ? { ...others, [name]: found.values } : others, name);
   }
 
   redraw() {
@@ -107,7 +107,7 @@ export class Timeline {
 
   drawn(values, x, width) {
     const flat = values.flat().filter(Number.isFinite);
-    const [low, high] = [Math.min(0, ...minmax(flat)), Math.max(0, ...minmax(flat))];
+    const low = flat.reduce((least, each) => Math.min(least, each), 0), high = flat.reduce((most, each) => Math.max(most, each), 0);
     const y = (value) => 8 + (HIGH - 16) * (high - value) / (high - low || 1);
     const zero = draw("path", { d: `M0 ${y(0)}H${width}`, class: "zero" });
     return [zero, ...values[0].map((first, seat) => first === null ? "" :
@@ -125,7 +125,7 @@ export class Timeline {
     this.seek(Math.round((event.clientX - box.left - 8) / (box.width - 16) * (this.frames - 1)));
   }
 
-  /** To a place, in frames; between two of them only while it plays. */
+  /** Moves to a place, in frames; between two of them only while it plays. */
   seek(place) {
     this.place = Math.min(Math.max(0, place), this.frames - 1);
     const frame = Math.floor(this.place);
@@ -143,7 +143,7 @@ export class Timeline {
     this.seek(Math.round(this.place) + by);
   }
 
-  /** To the next sign, or the one before. */
+  /** Moves to the next sign, or the one before. */
   jump(way) {
     const places = [...this.marks, ...(this.doubts || [])].map((moment) => moment.at).sort((a, b) => a - b);
     const found = way > 0 ? places.find((place) => place > this.place) : places.findLast((place) => place < Math.floor(this.place));
@@ -178,13 +178,4 @@ export class Timeline {
     event.preventDefault();
     acts[event.key]();
   }
-}
-
-function minmax(values) {
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  return values.length ? [low, high] : [0, 0];
 }

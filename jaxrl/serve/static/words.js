@@ -8,7 +8,7 @@ export function bytes(number) {
   return `${number} bytes`;
 }
 
-/** 12345 -> "12.3k"; "–" for what is no number. */
+/** 12345 -> "12.3k"; "–" for missing and infinite values. */
 export function short(number) {
   if (typeof number !== "number" || !Number.isFinite(number)) return "–";
   for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
@@ -48,8 +48,17 @@ export function numbered(names) {
   return names.map((name) => (names.filter((each) => each === name).length > 1 ? `${name} ${count(name)}` : name));
 }
 
+const CREW = ["Anne", "Jack", "Mary", "Henry", "Grace", "Bart", "Stede"];
+
+/** Names of the players at a table, seen from seat `you`, with first names for agents that occur more than once. */
+export function christened(seats, you) {
+  const names = seats.map(({ name }, seat) => (seat === you ? "You" : name)), free = CREW.filter((name) => !names.includes(name));
+  const twice = (name) => names.filter((each) => each === name).length > 1;
+  return numbered(names.map((name, seat) => (!seats[seat].person && twice(name) && free.shift()) || name));
+}
+
 /** Puts the names of players into a text of a game, which calls them "seat 1", or "side 1" where each side is one seat.
- * Who is called "You" is "you" within a sentence. */
+ * "You" becomes "you" within a sentence. */
 export function named(text, names, sides = []) {
   const apart = new Set(sides).size === sides.length;
   return text.replace(/\b(seat|side) (\d+)\b/gi, (call, what, number) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Mapping, Sequence
@@ -49,12 +50,14 @@ class GameRecord:
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-    """An automatic player of a seat: a player, or a search with its time in seconds."""
+    """An automatic player of a seat: a player, or a search with its time in seconds. `env` is the game of its training,
+    whose returns it expects (None: that of the table)."""
 
     name: str
     player: Player | None = None
     search: TimedSearch | None = None
     seconds: float = 0.0
+    env: Env | None = None
 
 
 class ShownDecision(NamedTuple):
@@ -62,11 +65,11 @@ class ShownDecision(NamedTuple):
 
     seat: int
     action: Any  # int, or i32[P] in a simultaneous game
-    by: str
-    likely: list[tuple[str, float]]  # names and probabilities
-    results: list[tuple[str, float]]  # names and results of a search
-    value: float | None
-    note: str
+    by: str = ""
+    likely: Sequence[tuple[str, float]] = ()  # names and probabilities
+    results: Sequence[tuple[str, str]] = ()  # names and results of a search in words
+    value: str = ""  # the expected return in words
+    note: str = ""
 
 
 class Question(NamedTuple):
@@ -98,15 +101,14 @@ class TableGame:
         """Computes nothing yet.
 
         Args:
-          env: the game.
-          programs: the game's programs.
+          env, programs: the game, and its compiled programs.
           record: record of this game; it grows with it.
           agents: agents of the seats; None is a person.
           advisers: advisers of people, by seat.
         """
         self.env, self.record, self.agents = env, record, list(agents)
-        self._programs, self._advisers = programs, dict(advisers)
-        sitting = [agent or self._advisers.get(seat) for seat, agent in enumerate(self.agents)]
+        self._programs, self.advisers = programs, dict(advisers)
+        sitting = [agent or self.advisers.get(seat) for seat, agent in enumerate(self.agents)]
         self._game = InteractiveGame(env, [each.player if each else None for each in sitting], programs)
         self._past: list[PastPosition] = []  # the newest, up to now
         self._askers: list[int] = []  # the seats that acted so far; -1: all
@@ -128,8 +130,7 @@ class TableGame:
         for action in whole.actions:
             if self.over or not self.is_legal(action):
                 raise UserError("what was kept of this table is not a game by the rules of this version.")
-            self._remember()
-            self._step(action)
+            self.take(action)
         self.record = whole
 
     # ---- the position -----------------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ class TableGame:
         return bool(np.take_along_axis(mask, chosen[..., None], axis=-1).all())
 
     def returns(self) -> np.ndarray:
-        """f32[P], the returns of the seats so far."""
+        """Returns the returns of the seats so far, f32[P]."""
         return self._past[-1].earned
 
     def outcome(self) -> list[int]:
@@ -185,7 +186,7 @@ class TableGame:
         return by_side[list(self.env.sides)].tolist()
 
     def points(self, seat: int) -> dict[int, float]:
-        """The points of a seat's side in the finished game against each seat of another side, as ratings count them."""
+        """Returns the points of a seat's side in the finished game against each seat of another side, for ratings."""
         sides, won = self.env.sides, self.outcome()
         earned = of_sides(self.returns(), sides)[list(sides)]
         others = [other for other, side in enumerate(sides) if side != sides[seat]]
@@ -194,30 +195,28 @@ class TableGame:
     # ---- what happens -----------------------------------------------------------------------------------------------
 
     def take(self, action: Any) -> None:
-        """Takes a legal action of the seats that are asked."""
-        self._remember()
+        """Takes a legal action of the seats that are asked; a seat's agent or adviser decides along, for its memory."""
+        seat = 0 if self.env.simultaneous else int(self.state.current_player)
+        agent = self.agents[seat] or self.advisers.get(seat)
+        player = agent.player if agent and not self.env.simultaneous else None
+        if player is not None and player.init is not no_memory:
+            self._game.answer(self._keys()[0])
         self._step(action)
 
     def decide(self, *, told: bool = False) -> tuple[ShownDecision, SavedGame]:
-        """The decision of the agent to move and its memory afterwards; the game is left unchanged.
-
-        Args:
-          told: whether to tell probabilities and values, where the agent knows them.
-        """
+        """Returns the decision of the agent to move, if `told` with probabilities and values where it knows them, and
+        its memory afterwards; the game is left unchanged."""
         if self.env.simultaneous:
             action = self._game.answer(self._keys()[0])
-            after = self._game.save()
-            return ShownDecision(-1, np.asarray(action).tolist(), "", [], [], None, ""), after
+            return ShownDecision(-1, np.asarray(action).tolist()), self._game.save()
         seat = self.asked[0]
         agent = self.agents[seat]
         assert agent is not None
         if agent.search is not None:
             return self.hint(agent, self.question()), self._game.save()
-        about = self.hint(agent, self.question()) if told else None
+        about = self.hint(agent, self.question()) if told else ShownDecision(seat, 0, agent.name)
         action = self._game.answer(self._keys()[0])
-        after = self._game.save()
-        empty = ShownDecision(seat, 0, agent.name, [], [], None, "")
-        return (about or empty)._replace(action=int(action)), after
+        return about._replace(action=int(action)), self._game.save()
 
     def play(self, decision: ShownDecision, after: SavedGame) -> None:
         """Carries out a decision made in this position."""
@@ -228,29 +227,21 @@ class TableGame:
         """Returns the current position for `hint`."""
         return Question(self._game.save(), self._keys()[0], self.time)
 
-    def hint(self, agent: Agent, question: Question, cancelled: threading.Event | None = None) -> ShownDecision:
-        """Asks an agent what it would do for the seat asked in a position; the game may go on meanwhile.
-
-        Args:
-          agent: the search or player that is asked.
-          question: the position.
-          cancelled: ends a search early once it is set.
-        """
+    def hint(self, agent: Agent, question: Question) -> ShownDecision:
+        """Asks an agent what it would do for the seat asked in a position; the game may go on meanwhile."""
         state = question.saved.state
         seat, mask = int(state.current_player), np.asarray(state.legal_action_mask)
         if agent.search is not None:
-            found = agent.search.think(state, question.key, agent.seconds, cancelled)
+            found = agent.search.think(state, question.key, agent.seconds)
             note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
-            likely, results = self._likely(found.policy, mask), self._best(found.results, -np.inf, mask)
-            value = float(found.results[found.action])
+            best, likely = self._best(found.results, -np.inf, mask), self._likely(found.policy, mask)
+            results = [(name, self.env.worth(value, agent.search.standing)) for name, value in best]
+            value = self.env.worth(float(found.results[found.action]), agent.search.standing)
             return ShownDecision(seat, found.action, agent.name, likely, results, value, note)
         advice = self._game.advice(question.key, question.saved)
         likely = [] if advice.odds is None else self._likely(advice.odds, mask)
-        return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
-
-    def adviser(self, seat: int) -> Agent | None:
-        """Returns the agent that gives a person hints; None if no agent can."""
-        return self._advisers.get(seat)
+        value = "" if advice.value is None else (agent.env or self.env).worth(float(advice.value))
+        return ShownDecision(seat, advice.action, agent.name, likely, value=value)
 
     def undo(self, seat: int) -> bool:
         """Goes back to the last decision of a person. Returns False if there was none."""
@@ -286,16 +277,6 @@ class TableGame:
         words = np.array([self.record.deal, self.record.step], np.uint32)
         return self._programs(_keys_at)(words, np.uint32(self.time))
 
-    def _remember(self) -> None:
-        """Updates the memories of advisers, which decide along with the players."""
-        if self.env.simultaneous:
-            return
-        adviser = self._advisers.get(int(self.state.current_player))
-        agent = self.agents[int(self.state.current_player)]
-        player = agent.player if agent else adviser.player if adviser else None
-        if player is not None and player.init is not no_memory:
-            self._game.answer(self._keys()[0])
-
     def _step(self, action: Any) -> None:
         asker = -1 if self.env.simultaneous else int(self.state.current_player)
         before = self.state
@@ -322,20 +303,28 @@ class TableGame:
 
     # ---- for people -------------------------------------------------------------------------------------------------
 
+    def view(self, seat: int | None, upright: bool = False) -> dict[str, Any]:
+        """Returns all that a seat, or everyone, is shown of the newest position: `position`, story and scores; drawn as
+        `Env.upright` where the screen is taller than wide."""
+        state, lines = self.moment(seat)
+        env = self.env.upright if upright else self.env
+        told = {"time": len(lines), "lines": lines, "settled": self.settled(seat, env), "scores": self.scores()}
+        return position(env, state, seat) | told
+
     def moment(self, seat: int | None) -> tuple[State, list[str]]:
         """Returns the newest state and the story of the game as a seat was told it; None is told everything."""
         with self._still:
             return self._state(self.time), list(self._story(seat))
 
-    def settled(self, seat: int | None) -> dict[str, Any] | None:
-        """The last thing that a step settled (`Env.settled_svg`), as a seat may see it: {"time": after that step,
-        "board": SVG}; None if none of the last steps settled anything."""
+    def settled(self, seat: int | None, env: Env) -> dict[str, Any] | None:
+        """Returns the last thing that a step settled, as a seat may see it (`settled_svg` of `env`): {"time": after
+        that step, "board": SVG}; None if none of the last steps settled anything."""
         with self._still:
             times = [] if self.env.simultaneous else range(self.time, max(self.time - BACK, self._first), -1)
             after = self._state(self.time)
             for t in times:
                 before = self._state(t - 1)
-                if board := self.env.settled_svg(before, self.record.actions[t - 1], after, seat):
+                if board := env.settled_svg(before, self.record.actions[t - 1], after, seat):
                     return {"time": t, "board": board}
                 after = before
         return None
@@ -370,9 +359,34 @@ class TableGame:
         return found[0]
 
 
+def position(env: Env, state: State, seat: int | None) -> dict[str, Any]:
+    """Returns a position as `seat` may see it: drawing and text, legal actions and where to click.
+
+    This is the only source of positions that reach a browser: all of it is what the game says for that seat
+    (`render_svg(state, seat)`, `render(state, seat)`, `event(…, seat)`). With `seat` None everything is shown, for
+    games without people and those that are over.
+    """
+    over = bool(is_over(state))
+    asked = [] if over else [int(each) for each in np.atleast_1d(np.asarray(state.current_player))]
+    shown: dict[str, Any] = {"asked": asked, "over": over, "legal": [], "click_areas": [], "board": "", "text": ""}
+    with contextlib.suppress(NotImplementedError):
+        shown["board"] = env.render_svg(state, seat)
+    with contextlib.suppress(NotImplementedError):
+        shown["text"] = env.render(state, seat)
+    if seat is not None and not shown["board"] and not shown["text"]:
+        shown["text"] = str(jax.tree.map(np.asarray, env.observe(state, jnp.int32(seat))))
+    if seat in asked and not env.simultaneous:
+        legal = np.flatnonzero(np.asarray(state.legal_action_mask))
+        shown["legal"] = [[n, env.action_name(n), env.action_note(state, n)] for n in map(int, legal)]
+        shown["click_areas"] = [list(area) for area in env.click_areas(state, seat)]
+    if over:
+        shown["figures"] = {name: np.asarray(each).tolist() for name, each in env.episode_stats(state).items()}
+    return shown
+
+
 def _kept(now: SavedGame, before: SavedGame | None = None) -> SavedGame:
-    """A position as numpy arrays, shared with the position before where they are equal: a table keeps hundreds of
-    positions, and an array of jax takes 1.6 KB beside its numbers."""
+    """Returns a position as numpy arrays, shared with the position before where they are equal: a table keeps hundreds
+    of positions, and an array of jax takes 1.6 KB beside its numbers."""
     leaves, form = jax.tree.flatten(jax.device_get(now))
     old = [*jax.tree.leaves(before), *[None] * len(leaves)]
     return jax.tree.unflatten(form, [_shared(*each) for each in zip(leaves, old, strict=False)])

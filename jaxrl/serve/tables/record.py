@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import secrets
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ class TableRecord:
       specs: the players, [P]: PERSON, or as in `jaxrl.serve.player_catalog.PlayerCatalog.agent`.
       names: their names, [P].
       keys: secrets by which people take their seats, [P]; empty for agents.
-      people: the people to rate, by name, [P]; empty for seats without one.
+      people: numbers of the people to rate, [P]; empty for seats without one.
       made: time, in seconds of Unix time.
       pace: seconds between two moves of agents.
       rated: whether the finished game has been counted.
@@ -70,19 +69,9 @@ class TableRecord:
 
     @property
     def shown_names(self) -> list[str]:
-        """Players' names for people, [P]: "Anna", "Zoo policy"."""
+        """Names to show, [P]: "Anna", "Zoo policy"."""
         pairs = zip(self.names, self.specs, strict=True)
         return [name if spec == PERSON else player_name(parse(spec)) for name, spec in pairs]
-
-
-def new_keys(specs: list[str]) -> list[str]:
-    """Random secrets for the seats of people, "" for the others."""
-    return [secrets.token_urlsafe(9) if spec == PERSON else "" for spec in specs]
-
-
-def new_id() -> str:
-    """Returns a random name for a table."""
-    return secrets.token_hex(ID)
 
 
 def read_table(path: Path, allow: Collection[str] = ()) -> TableRecord:
@@ -102,7 +91,6 @@ def read_table(path: Path, allow: Collection[str] = ()) -> TableRecord:
         golden.require(found.keys() == _SHAPE.keys(), "it has other entries than a table")
         game = found["record"]
         golden.require(game.keys() == _SHAPE["record"].keys(), "its game has other entries than one")
-        golden.require(_is_finite(found), "it holds a number that is not finite, or is nested too deeply")
         kept = TableRecord(**{**found, "record": GameRecord(**game)})
         golden.require(kept.id == path.name.removesuffix(SUFFIX), "its id is not the name of the file")
         _check(kept)
@@ -113,14 +101,6 @@ def read_table(path: Path, allow: Collection[str] = ()) -> TableRecord:
     except (ValueError, TypeError, KeyError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise UserError(f"{path.name} is no table: {what}.") from None
-
-
-def _is_finite(value: Any, depth: int = 0) -> bool:
-    if depth > 8:
-        return False
-    if isinstance(value, (list, dict)):
-        return all(_is_finite(each, depth + 1) for each in (value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, (int, float)) or abs(value) < 2**53 and math.isfinite(value)
 
 
 def _check(kept: TableRecord) -> None:
@@ -135,15 +115,27 @@ def _check(kept: TableRecord) -> None:
         "the keys are not those of its people",
     )
     golden.require(all(is_person(each) for each in kept.people if each), "a person has no number")
+    golden.require(all(map(_is_option, kept.record.options.values())), "an option is no number and no word")
     golden.require(all(map(_is_action, kept.record.actions)), "an action is no number")
     for id in filter(None, [kept.id, kept.beside]):
         golden.require(re.fullmatch(f"[0-9a-f]{{{2 * ID}}}", id) is not None, f"{id[:40]!r} is no name of a table")
     golden.require(kept.id != "" and kept.made >= 0 and 0 <= kept.pace <= SLOWEST, "its times are impossible")
 
 
+def _is_option(value: Any) -> bool:
+    return isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value)
+
+
 def _is_action(value: Any) -> bool:
     each = value if isinstance(value, list) else [value]
     return all(type(one) is int for one in each)
+
+
+def checked_pace(seconds: Any) -> float:
+    """Returns the seconds between two moves of agents. Raises UserError: they are no such number."""
+    if type(seconds) not in (int, float) or not 0.0 <= seconds <= SLOWEST:
+        raise UserError(f"the pace is 0 to {SLOWEST:g} seconds.")
+    return float(seconds)
 
 
 def is_person(word: Any) -> bool:

@@ -7,7 +7,6 @@ small program is compiled for all times.
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import NamedTuple
 
@@ -35,13 +34,17 @@ class SearchResult(NamedTuple):
 
 
 class TimedSearch:
-    """Searches in one game: its best bot plays all seats in playouts, hidden cards are resampled."""
+    """Searches in one game: its best bot plays all seats in playouts, hidden cards are resampled.
+
+    Attributes:
+      standing: whether results are those of `Env.standing`, not returns.
+    """
 
     def __init__(self, env: Env, programs: Programs):
         """Compiles nothing yet. Raises UserError: the game cannot be searched."""
-        settings = SearchSettings(
-            simulations=SIMULATIONS, objective="standing" if has_standing(env) else "return", particles=0
-        )
+        self.standing = has_standing(env)
+        objective = "standing" if self.standing else "return"
+        settings = SearchSettings(simulations=SIMULATIONS, objective=objective, particles=0)
         own = named_policy(env, env.reference_bot)
         self._search = make_search(env, settings, own=own, guide=no_guide)
         self._programs, self.compiled = programs, False
@@ -51,14 +54,13 @@ class TimedSearch:
         jax.block_until_ready(self._programs(self._plan, plain=True)(state, key, np.uint32(0)))
         self.compiled = True
 
-    def think(self, state: State, key: Key, seconds: float, cancelled: threading.Event | None = None) -> SearchResult:
+    def think(self, state: State, key: Key, seconds: float) -> SearchResult:
         """Searches for the seat to move, from what it may see.
 
         Args:
           state: state of a running game.
           key: key of the worlds.
           seconds: time to use, exceeded by at most half a small search; the first call also compiles.
-          cancelled: once it is set, the search ends with the small search that it is in.
         """
         if not self.compiled:
             self.compile(state, key)
@@ -66,9 +68,7 @@ class TimedSearch:
         begin, last = time.perf_counter(), 0.0
         policies: list[np.ndarray] = []
         results: list[np.ndarray] = []
-        while not policies or (
-            time.perf_counter() - begin + last / 2 < seconds and not (cancelled and cancelled.is_set())
-        ):
+        while not policies or time.perf_counter() - begin + last / 2 < seconds:
             started = time.perf_counter()
             policy, result = jax.device_get(plan(state, key, np.uint32(len(policies) + 1)))
             policies.append(policy)

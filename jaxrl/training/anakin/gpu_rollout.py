@@ -44,7 +44,7 @@ def play_packed(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[Carr
 
 
 def play_in_kernel(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[Carry, Transition]:
-    """`play_packed` with all of a step but the networks in one kernel, which reads and writes words."""
+    """Plays as `play_packed` with all of a step but the networks in one kernel, which reads and writes words."""
     (lanes, sums), setup, opponents = carry, step.setup, step.opponents
     _, transition_shape, ended_shape = jax.eval_shape(step, lanes, steps[0])
     first = lanes.replace(memory=()), _zeros(ended_shape)

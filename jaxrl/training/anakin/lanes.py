@@ -51,7 +51,7 @@ class RolloutSetup:
         return self.spread(privileged(self.env, state)) if self.algorithm.privileged else None
 
     def spread(self, tree: Any) -> Any:
-        """Arrays of a state with an axis S of acting seats, added in turn-based games."""
+        """Returns arrays of a state with an axis S of acting seats, added in turn-based games."""
         return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
 
     def no_games(self) -> EpisodeStats:
@@ -81,15 +81,7 @@ def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stag
     """Returns the lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
 
     Games that all begin together stay synchronised: each rollout then covers a single phase of the game, and the
-    network forgets the others.
-
-    Args:
-      setup: game, algorithm and seats.
-      key: a fast key.
-      pool: pool of opponents, or None.
-      count: B.
-      stagger: decisions.
-    """
+    network forgets the others."""
     ids = jnp.arange(count, dtype=jnp.uint32)
     odds = setup.seats.odds(pool, ids)
     lanes = jax.vmap(functools.partial(new_lane, setup))(lane_keys(key, jnp.uint32(0), ids), odds)

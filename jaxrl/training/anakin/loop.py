@@ -53,11 +53,7 @@ class Anakin(Program):
         self._compiled_lanes: jax.stages.Compiled | None = None
         # Sums over devices are written out (`across_devices`), so the replication check has nothing to add.
         run = jax.shard_map(
-            self._run_seeds,
-            mesh=mesh,
-            in_specs=(self._specs,),
-            out_specs=(self._specs, Spec()),
-            check_vma=False,
+            self._run_seeds, mesh=mesh, in_specs=(self._specs,), out_specs=(self._specs, Spec()), check_vma=False
         )
         self.compiled = jax.jit(run, donate_argnums=0)
 
@@ -76,7 +72,7 @@ class Anakin(Program):
         return state.replace(lanes=self._compiled_lanes(given, state.pool, state.weights))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
-        """`train.updates_per_call` updates; the state is donated."""
+        """Makes `train.updates_per_call` updates; the state is donated."""
         state, found = self.compiled(state)
         return state, found, self.config.train.updates_per_call
 
@@ -90,7 +86,6 @@ class Anakin(Program):
 
     @property
     def abstract_state(self) -> TrainState:
-        """Shapes, dtypes and shardings of saved states."""
         state = self.forms
         return jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
@@ -145,7 +140,7 @@ class Anakin(Program):
         return first_lanes(self.setup.at(None, weights), key, pool, train.num_envs, train.stagger)
 
     def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        """K updates of all seeds on one device's shard of the lanes."""
+        """Makes K updates of all seeds on one device's shard of the lanes."""
         return self._each(self._run_one)(state)
 
     def _run_one(self, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -184,11 +179,7 @@ class Anakin(Program):
         state = state.replace(
             learner=learner,
             lanes=lanes,
-            pool=seats.renew(
-                seats.learn(state.pool, played.results),
-                learner.params,
-                state.update + 1,
-            ),
+            pool=seats.renew(seats.learn(state.pool, played.results), learner.params, state.update + 1),
             update=state.update + 1,
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),

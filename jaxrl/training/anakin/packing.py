@@ -33,7 +33,7 @@ def pack(tree: Any) -> Packed:
 
 
 def unpack(packed: Packed, like: Any) -> Any:
-    """Inverse of `pack`; `like` has the shapes and dtypes of the packed tree."""
+    """Inverts `pack`; `like` has the shapes and dtypes of the packed tree."""
     leaves, structure = jax.tree.flatten(like)
     large, first, found = iter(packed.large), 0, []
     for leaf in leaves:
@@ -47,13 +47,13 @@ def unpack(packed: Packed, like: Any) -> Any:
 
 
 def pack_lane(tree: Any) -> Packed:
-    """`pack` for one lane: leaves [...], words u32[W]."""
+    """Packs one lane as `pack`: leaves [...], words u32[W]."""
     words, large = pack(jax.tree.map(lambda leaf: leaf[None], tree))
     return Packed(words[:, 0], tuple(leaf[0] for leaf in large))
 
 
 def unpack_lane(packed: Packed, like: Any) -> Any:
-    """Inverse of `pack_lane`; `like` has the shapes and dtypes of many lanes, [B, ...]."""
+    """Inverts `pack_lane`; `like` has the shapes and dtypes of many lanes, [B, ...]."""
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), like)
     tree = unpack(Packed(packed.words[:, None], tuple(leaf[None] for leaf in packed.large)), one)
     return jax.tree.map(lambda leaf: leaf[0], tree)
@@ -64,7 +64,7 @@ def _bits(leaf: Any) -> int:
 
 
 def _num_words(leaf: Any) -> int:
-    """Words of one lane."""
+    """Returns the number of words of one lane."""
     return -(-leaf.size // leaf.shape[0] * _bits(leaf) // WORD)
 
 
@@ -85,7 +85,7 @@ def _rows(leaf: jax.Array) -> list[jax.Array]:
 
 
 def _leaf(rows: list[jax.Array], like: Any) -> jax.Array:
-    """Inverse of `_rows`."""
+    """Inverts `_rows`."""
     bits = _bits(like)
     flat = lax.concatenate([lax.expand_dims(row, (1,)) for row in rows], 1)
     if bits < WORD:

@@ -40,17 +40,11 @@ class Opponents(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)  # compared and hashed as a function is
 class RolloutStep:
-    """A step of all lanes of a rollout, with what is constant over its steps.
-
-    Attributes:
-      setup: game, algorithm and seats.
-      opponents: policies of the rollout.
-      keys: (number of a step, u32[]) -> fast keys [B].
-    """
+    """A step of all lanes of a rollout, with what is constant over its steps."""
 
     setup: RolloutSetup
-    opponents: Opponents
-    keys: Callable[[jax.Array], jax.Array]
+    opponents: Opponents  # policies of the rollout
+    keys: Callable[[jax.Array], jax.Array]  # (number of a step, u32[]) -> fast keys [B]
 
     def __call__(self, lanes: Lanes, t: jax.Array) -> tuple[Lanes, Transition, EpisodeStats]:
         """Plays step `t` in all lanes; statistics of ended games are per lane, [B]."""
@@ -74,10 +68,8 @@ def collect(
     """Plays `num_steps` steps in every lane.
 
     Args:
-      setup: game, algorithm and seats.
       policy: the learner's, see `Algorithm.policy`.
       pool: pool with a league; games against its stale entries are first dealt again.
-      lanes: the games in progress, [B].
       key: a fast key (`jaxrl_envs.shared.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
       num_steps: T, a multiple of `Algorithm.sequence`.
@@ -117,7 +109,7 @@ def collect(
 
 
 def play_steps(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[Carry, Transition]:
-    """RolloutStep the lanes once for each number of `steps`, u32[T]."""
+    """Steps the lanes once for each number of `steps`, u32[T]."""
 
     def one(carry: Carry, t: jax.Array) -> tuple[Carry, Transition]:
         lanes, transition, ended = step(carry[0], t)
@@ -129,7 +121,7 @@ def play_steps(step: RolloutStep, carry: Carry, steps: jax.Array) -> tuple[Carry
 def step(
     setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """RolloutStep all lanes. Statistics of ended games are per lane, [B]."""
+    """Steps all lanes. Statistics of ended games are per lane, [B]."""
     act_key, bot_key, env_key, seat_key = jax.vmap(lambda key: jax.random.split(key, 4), out_axes=1)(keys)
     asked, controller, decision = decisions(setup, opponents, lanes, act_key)
     memory, lanes, new = lanes.memory, lanes.replace(memory=()), decision.memory
@@ -160,13 +152,12 @@ def decide(
     memory: Memory,
     keys: jax.Array,
 ) -> Decision:
-    """Decisions [B, S] of the networks that hold the acting seats; the learner's for seats held by bots.
+    """Returns decisions [B, S] of the networks that hold the acting seats; the learner's for seats held by bots.
 
     All snapshots together cost every lane one more pass whatever their number K is, because lane l can only meet the
     one in slot l mod K: parameters [K, ...] are vmapped over lanes [B / K, K].
 
     Args:
-      setup: setup with the algorithm.
       policy: the learner's.
       snapshots: parameters [K, ...], or None.
       asked: [B, S, ...].
@@ -210,7 +201,7 @@ def play(
     seat_key: jax.Array,
     odds: Any,
 ) -> tuple[Lanes, Transition, EpisodeStats]:
-    """RolloutStep one lane with the decisions of the networks, but for the lane's memory."""
+    """Steps one lane with the decisions of the networks, but for the lane's memory."""
     state = lane.env_state
     action = setup.seats.override(state, controller, decision.action, bot_key)
     next_state, final = setup.auto.step(state, action if setup.env.simultaneous else action[0], env_key)

@@ -57,7 +57,7 @@ class Checked(NamedTuple):
 
 
 def labelled(batch: Questions, weight: np.ndarray) -> LabelledDecisions:
-    """Questions with the recorded action as their label."""
+    """Returns questions with the recorded action as their label."""
     policy = (np.arange(batch.mask.shape[-1]) == batch.action[..., None]).astype(np.float32)
     return LabelledDecisions(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy
 
@@ -130,20 +130,9 @@ def clone(
     should_stop: Callable[[], bool] = lambda: False,
     before: CloningResult | None = None,
 ) -> CloningResult:
-    """Trains a network, from its first parameters or from an earlier result.
-
-    Args:
-      network: network that learns.
-      train, check: the games.
-      settings: cloning settings.
-      on_epoch: called with (epoch, metrics) after each epoch.
-      should_stop: asked after each step. The result is then the best epoch so far, or the one under way if it is the
-        first.
-      before: result on earlier games; its epochs are counted on.
-
-    Raises:
-      UserError: the learning diverged.
-    """
+    """Trains a network, from its first parameters or from an earlier result. Raises UserError: the learning diverged.
+    `should_stop`: asked after each step. The result is then the best epoch so far, or the one under way if it is the
+    first. `before`: result on earlier games; its epochs are counted on."""
     step = jax.jit(make_step(network, settings.learning_rate, settings.value_coef), donate_argnums=(0, 1))
     predict = make_check(network)
     first = 0 if before is None else before.epochs

@@ -32,19 +32,14 @@ Decide = Callable[[State, PyTree, Key], tuple[jax.Array, jax.Array, PyTree]]
 
 
 def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) -> Iterator[Demonstrations]:
-    """Games in which bots hold all seats, each seat of each game one of them, drawn at random.
+    """Yields games in which bots hold all seats, each seat of each game one of them, drawn at random. Raises UserError:
+    there is no such bot, all seats are asked at once, or it is played elsewhere.
 
     Args:
       env: the game, which asks one seat at a time.
-      names: names of the bots.
-      games: number of games.
-      seed: seed of all randomness.
 
     Returns:
       The games; the result of one that was cut off is not known.
-
-    Raises:
-      UserError: there is no such bot, all seats are asked at once, or it is played elsewhere.
     """
     refuse_unseen(env, "--data: bots")
     play = env.bot_switch(tuple(names))
@@ -61,14 +56,9 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
 
 
 def labelled_by_bot(env: HostEnv, player: Player, expert: str, games: int, seed: int) -> Iterator[Demonstrations]:
-    """Games that a player plays against itself, with what a bot would have done in every position.
-
-    Args:
-      env: the game, which asks one seat at a time.
-      player: holds all seats.
-      expert: the name of the bot.
-      games, seed: arguments as for `played_by_bots`, and what is returned and raised.
-    """
+    """Yields games that a player plays against itself, with what a bot would have done in every position. `env`: the
+    game, which asks one seat at a time. `games`, `seed`, what is returned and what is raised are as for
+    `played_by_bots`."""
     refuse_unseen(env, "--expert: a bot")
     answer = env.bot_switch((expert,))
 
@@ -91,15 +81,8 @@ def record_advised(
     env: HostEnv, game: HostGame, player: Player, opponents: Sequence[Player], games: int, seed: int
 ) -> None:
     """Plays and records games with the advice of the game's own player; an equal part against each opponent.
-
-    Args:
-      env: the game.
-      game: result of `HostGame.advised`, which records.
-      player: player that decides.
-      opponents: players of the other side; bots, and the player itself.
-      games: least number of games, each deal once from every side.
-      seed: seed of the deals.
-    """
+    `opponents`: players of the other side; bots, and the player itself. `games`: least number of games, each deal once
+    from every side."""
     advised = HostEnv(game)
     for number, opponent in enumerate(opponents):
         deals = -(-games // (len(opponents) * env.num_sides))

@@ -43,10 +43,7 @@ def add_options(parser: ArgumentParser) -> None:
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     arguments.learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")
     parser.add_argument(
-        "--patience",
-        type=arguments.whole,
-        default=4,
-        help="passes without progress before the end (default: 4)",
+        "--patience", type=arguments.whole, default=4, help="passes without progress before the end (default: 4)"
     )
     parser.add_argument(
         "--check", type=arguments.real, default=0.15, help="share of the games to check with (default: 0.15)"

@@ -42,7 +42,7 @@ def frequent(mask: np.ndarray, action: np.ndarray, preferences: np.ndarray) -> P
 
 
 def frequencies(mask: np.ndarray, action: np.ndarray) -> np.ndarray:
-    """f64[A]: how often an action was chosen where it was legal."""
+    """Returns f64[A]: how often an action was chosen where it was legal."""
     chosen = np.bincount(action, minlength=mask.shape[1]).astype(np.float64)
     return chosen / np.maximum(mask.sum(axis=0), 1)
 

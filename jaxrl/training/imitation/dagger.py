@@ -33,7 +33,7 @@ class Stop(StopRequest):
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """A block in which a stop request, also one from before it, raises KeyboardInterrupt."""
+        """Makes a stop request within the block, or before it, raise KeyboardInterrupt."""
         self._at_once = True
         try:
             if self.wanted:
@@ -45,15 +45,8 @@ class Stop(StopRequest):
 
 def expert_of(env: HostEnv, name: str, place: Path) -> str:
     """Returns the bot that answers beside the learner; "" if the game's own player does, whose advice is recorded.
-
-    Args:
-      env: the game.
-      name: name of the bot; "": the advised player of the game, or else its reference bot.
-      place: folder that recordings would go to.
-
-    Raises:
-      UserError: there is no such bot, or it cannot see the games.
-    """
+    Raises UserError: there is no such bot, or it cannot see the games. `name`: name of the bot; "": the advised player
+    of the game, or else its reference bot. `place`: folder that recordings would go to."""
     if not name and env.game.advised(place) is not None:
         return ""
     name = name or env.reference_bot
@@ -76,31 +69,16 @@ class Dagger:
         opponents: Sequence[Player],
         games: int,
     ):
-        """Nothing is learnt yet.
-
-        Args:
-          env: the game.
-          network: network that learns.
-          data: the recorded games; those of each round are added.
-          settings: cloning settings.
-          expert: result of `expert_of`.
-          opponents: bots that the learner meets, beside itself, where the game's own player advises.
-          games: games of a round.
-        """
+        """Nothing is learnt yet. `opponents`: bots that the learner meets, beside itself, where the game's own player
+        advises."""
         self.env, self.network, self.data = env, network, data
         self._settings, self._expert, self._opponents, self._games = settings, expert, opponents, games
 
     def train(
         self, rounds: int, stop: Stop, folder: Path, on_epoch: Callable[[int, dict[str, float]], None]
     ) -> CloningResult:
-        """Clones the recorded games and those of all rounds, or until a stop is requested.
-
-        Args:
-          rounds: rounds in which the learner plays.
-          stop: the stop request.
-          folder: folder for recordings of these games.
-          on_epoch: called with (epoch, metrics) after each epoch.
-        """
+        """Clones the recorded games and those of all rounds, or until a stop is requested. `folder`: folder for
+        recordings of these games."""
 
         def cloned(before: CloningResult | None) -> CloningResult:
             data, ends = self.data, lambda: bool(stop.wanted)
@@ -121,7 +99,7 @@ class Dagger:
         return calibrated(self.network, learnt._replace(stopped=bool(stop.wanted)), self.data.check)
 
     def _round(self, number: int, params: PyTree, folder: Path) -> None:
-        """The learner plays; what the expert would have done in its games is added to the data."""
+        """Plays games of the learner and adds what the expert would have done in them to the data."""
         env, seed = self.env, derived_seed(self._settings.seed, number)
         player = network_player(self.network, env, "learner", params, greedy=False)
         found = demonstrations.Found(known=self.data.known)

@@ -67,7 +67,7 @@ class Examples:
         return dataclasses.replace(self, **both, start=start, game=game, units=np.concatenate(units))
 
     def units_of(self, questions: int) -> int:
-        """Number of units that have about `questions` questions."""
+        """Returns the number of units that have about `questions` questions."""
         return max(1, questions // self.units[0].size)
 
     def batch(self, index: np.ndarray) -> Questions:
@@ -82,12 +82,12 @@ class Examples:
         return Questions(*(part.reshape(*shape, *part.shape[1:]) for part in parts))
 
     def masks(self, index: np.ndarray) -> np.ndarray:
-        """bool[B, A]."""
+        """Returns bool[B, A]."""
         return np.unpackbits(self.mask[index], axis=1, count=self.actions).astype(bool)
 
 
 def _widened(units: np.ndarray, width: int) -> np.ndarray:
-    """`units` with rows of i64[width], filled up with -1; single questions stay single."""
+    """Returns `units` with rows of i64[width], filled up with -1; single questions stay single."""
     if units.ndim == 1:
         return units
     return np.pad(units, ((0, 0), (0, width - units.shape[1])), constant_values=-1)
@@ -117,11 +117,8 @@ class Source(NamedTuple):
 
 
 def source_of(game: HostGame, text: str) -> Source:
-    """Parses `PATH`, `PATH@GAMES`, `PATH@xWEIGHT` or `PATH@GAMESxWEIGHT`.
-
-    Raises:
-      UserError: a path does not exist, or there is no recording in it.
-    """
+    """Parses `PATH`, `PATH@GAMES`, `PATH@xWEIGHT` or `PATH@GAMESxWEIGHT`. Raises UserError: a path does not exist, or
+    there is no recording in it."""
     split = _LIMITED.fullmatch(text)
     if split is None or Path(text).expanduser().exists():
         return Source(text, files_of(game, [text]))
@@ -132,11 +129,8 @@ def source_of(game: HostGame, text: str) -> Source:
 
 
 def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
-    """Returns the recordings that are named, or lie in a folder that is named.
-
-    Raises:
-      UserError: a path does not exist, or holds no recordings.
-    """
+    """Returns the recordings that are named, or lie in a folder that is named. Raises UserError: a path does not exist,
+    or holds no recordings."""
     found: list[Path] = []
     for text in paths:
         path = Path(text).expanduser()
@@ -155,20 +149,15 @@ def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
 
 
 def read(game: HostGame, sources: Sequence[Source], tell: Callable[[str], None] = lambda text: None) -> Found:
-    """Returns all games of some recordings.
-
-    Args:
-      game: the game recorded.
-      sources: results of `source_of`.
-      tell: hears about the progress now and then.
-    """
+    """Returns all games of some recordings. `sources`: results of `source_of`; `tell`: hears about the progress now and
+    then."""
     found = Found()
     read_into(found, game, sources, tell)
     return found
 
 
 def read_into(found: Found, game: HostGame, sources: Sequence[Source], tell: Callable[[str], None]) -> None:
-    """As `read`, beside what was found before."""
+    """Reads recordings as `read` does, beside what was found before."""
     count = sum(len(source.files) for source in sources)
 
     def told() -> None:
@@ -193,17 +182,8 @@ def take(
     most: int = 0,
     weight: float = 1.0,
 ) -> None:
-    """Adds games to `found`.
-
-    Args:
-      found: demonstrations to which they are added.
-      game: the game recorded.
-      path: origin, for messages.
-      shown: the games.
-      told: progress callback, called now and then.
-      most: games of them; 0: all.
-      weight: weight of their decisions.
-    """
+    """Adds the games `shown` to `found`. `path`: their origin, for messages. `told`: called now and then. `most`:
+    number of games; 0: all. `weight`: of their decisions."""
     begun = len(found.games)
     for recorded in _useful(game, path, shown):
         if not np.isfinite(recorded.result).all():
@@ -224,7 +204,7 @@ def take(
 
 
 def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iterator[Demonstrations]:
-    """Games with their real questions: those with a choice, and a legal answer."""
+    """Yields games with their real questions: those with a choice, and a legal answer."""
     for recorded in source:
         legal = recorded.mask[np.arange(len(recorded.action)), recorded.action]
         if not legal.all():
@@ -246,15 +226,8 @@ def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def examples_of(
     game: HostGame, found: Found, chosen: Sequence[int], gamma: float, *, in_order: bool = False
 ) -> Examples:
-    """Some games to learn from.
-
-    Args:
-      game: the game recorded.
-      found: all games.
-      chosen: the numbers of those wanted.
-      gamma: discounts per own decision of a seat, as the learner does.
-      in_order: the questions of a game and seat are learnt together, as a network that remembers meets them.
-    """
+    """Returns some games to learn from. `gamma`: discounts per own decision of a seat, as the learner does; `in_order`:
+    the questions of a game and seat are learnt together, as a network that remembers meets them."""
     games, packed = [found.games[i] for i in chosen], [found.packed[i] for i in chosen]
     counts = np.concatenate([each[2] for each in packed])
     sizes = [len(each.action) for each in games]
@@ -275,11 +248,8 @@ def examples_of(
 
 
 def sequences(seats: Sequence[np.ndarray]) -> np.ndarray:
-    """i64[R, q]: the numbers of the questions of each seat in each game, in order, and -1 behind the last one.
-
-    Args:
-      seats: i32[n] for each game, who was asked; questions are numbered through all games.
-    """
+    """Returns i64[R, q]: the numbers of the questions of each seat in each game, in order, and -1 behind the last one.
+    `seats`: i32[n] for each game, who was asked; questions are numbered through all games."""
     rows, first = [], 0
     for seat in seats:
         rows += [first + np.flatnonzero(seat == number) for number in np.unique(seat)]
@@ -326,18 +296,14 @@ class DemonstrationSplit:
         return examples_of(self._game, found, numbers, self._gamma, in_order=self._in_order)
 
     def add(self, found: Found) -> None:
-        """More games.
-
-        Raises:
-          UserError: there are too few.
-        """
+        """Adds more games. Raises UserError: there are too few."""
         self.known |= found.known
         new = [self.examples(found, part) for part in split(len(found.games), self._share, self._seed)]
         both = zip(self._parts, new, strict=True) if self._parts else ()
         self._parts = [old.joined(more) for old, more in both] or new
 
     def summary(self, found: Found) -> str:
-        """For people, after these were added."""
+        """Returns a sentence for people, after these were added."""
         left = [f"{found.without_result} cut off"] if found.without_result else []
         left += [f"{found.twice} twice there"] if found.twice else []
         source = f" from {found.files} file(s)" if found.files else ""
@@ -349,11 +315,8 @@ class DemonstrationSplit:
 
 
 def split(games: int, share: float, seed: int) -> tuple[list[int], list[int]]:
-    """Numbers of the games to learn from and of those to check with: whole games, drawn by `seed`.
-
-    Raises:
-      UserError: there are too few.
-    """
+    """Returns the numbers of the games to learn from and of those to check with: whole games, drawn by `seed`. Raises
+    UserError: there are too few."""
     if games < 2:
         raise UserError(f"{games} recorded game(s): at least two are needed, one to learn from and one to check with.")
     order = np.random.default_rng(seed).permutation(games)

@@ -72,9 +72,7 @@ def collect_games(
     """Returns a function that plays games by search and keeps its decisions.
 
     Args:
-      env: the game.
       search: player of one seat of each game, in turn every seat.
-      opponent: player of all others.
       games: N, side by side.
       steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
       in_order: whether to keep the order of each game, for a network that remembers.
@@ -130,12 +128,7 @@ def collect_games(
 
 def returns_from(earned: jax.Array, decides: jax.Array, discount: float) -> jax.Array:
     """Sums what a seat earns from each step on, f32[T, N], discounted once for each of its decisions after that step.
-
-    Args:
-      earned: f32[T, N], the seat's rewards.
-      decides: bool[T, N], whether the seat decides in a step.
-      discount: discount per decision.
-    """
+    `earned`: f32[T, N], the seat's rewards; `decides`: bool[T, N], whether the seat decides in a step."""
     if discount == 1.0:
         return jnp.cumsum(earned[::-1], axis=0)[::-1]
 
@@ -147,7 +140,7 @@ def returns_from(earned: jax.Array, decides: jax.Array, discount: float) -> jax.
 
 
 def arranged(decisions: LabelledDecisions, decides: jax.Array, *, in_order: bool) -> LabelledDecisions:
-    """[T, N, ...] -> [T * N, ...], or in order [N, T, ...] with the steps in front in which the seat decides."""
+    """Maps [T, N, ...] -> [T * N, ...], or in order [N, T, ...] with the steps in front in which the seat decides."""
     if not in_order:
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), decisions)
     order = jnp.argsort(~decides, axis=0, stable=True).T
@@ -227,21 +220,9 @@ def distill(
     overrides: Sequence[str] = (),
     allow: Collection[str] = (),
 ) -> None:
-    """Makes a new run whose network has learnt from the search of another one.
-
-    Args:
-      run: run whose network searches and learns.
-      name: name of the new run, beside it.
-      search: search with which it plays.
-      settings: amounts of playing and learning.
-      opponents: bots, or self alone; empty: those of its evaluations.
-      checkpoint_name: newest, best, or a number of updates.
-      overrides: changes of its configuration in the new run.
-      allow: modules and paths that the configuration may name, see `jaxrl.config.trust`.
-
-    Raises:
-      UserError: there is no such run, its policy cannot be distilled, or settings are out of range.
-    """
+    """Makes a new run whose network has learnt from the search of another one. Raises UserError: there is no such run,
+    its policy cannot be distilled, or settings are out of range. `opponents`: bots, or self alone; empty: those of its
+    evaluations. `checkpoint_name`: newest, best, or a number of updates."""
     counts = {key: getattr(settings, key) for key in ("iterations", "games", "epochs", "minibatch")}
     check_learning(settings.learning_rate, settings.value_coef, **counts)
     source = load_run(run, checkpoint_name, allow, overrides)

@@ -94,7 +94,7 @@ class Report(NamedTuple):
         return f"\n\n{align([['kind', 'questions', 'first choice right, %'], *rows])}" if rows else ""
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the record for JSON."""
         right, nats = self.margins()
         return {
             "checked_decisions": len(self.game),
@@ -121,7 +121,7 @@ def _percent(share: Estimate) -> str:
 
 
 def _shown_number(estimate: Estimate, digits: int) -> str:
-    """One game has no interval."""
+    """Returns a mean with its half width, if it has one."""
     half = f" ± {estimate.half:.{digits}f}" if math.isfinite(estimate.half) else ""
     return f"{estimate.mean:.{digits}f}{half}"
 
@@ -139,15 +139,8 @@ def report_of(checked: Checked, train: Examples, check: Examples, kinds: tuple[s
 def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyTree) -> str:
     """Writes a run whose only checkpoint, before its first update, holds these parameters; returns their hash.
 
-    It holds what `train.from_run` takes over, and no games in progress.
-
-    Args:
-      run: run to write.
-      whole: its configuration.
-      config: configuration of the first stage, in which a training that goes on from it begins.
-      env: the game of that.
-      params: parameters of the network.
-    """
+    It holds what `train.from_run` takes over, and no games in progress. `config`: configuration of the first stage, in
+    which a training that goes on from it begins."""
     state = {
         "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).begin_with(params),
         "key": jax.random.key(config.run.seed),
@@ -167,33 +160,20 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
 
 @dataclasses.dataclass(frozen=True)
 class ImitationSettings:
-    """Settings of imitation: the data, and how a network learns from them.
+    """Settings of imitation: the data, and how a network learns from them."""
 
-    Attributes:
-      data: recorded games, as files or folders, and bots (bot:NAME) that play some.
-      held_out_data: recorded games to report on alone.
-      games: games that bots play, and the learner in each round.
-      dagger: rounds in which the learner plays and the expert labels its decisions.
-      expert: the bot that labels; empty: the game's own player, or else its reference bot.
-      check: share of the games that are held out to stop in time.
-      cloning: settings of the learning.
-    """
-
-    data: Sequence[str]
-    held_out_data: Sequence[str]
-    games: int
-    dagger: int
-    expert: str
-    check: float
+    data: Sequence[str]  # recorded games, as files or folders, and bots (bot:NAME) that play some
+    held_out_data: Sequence[str]  # recorded games to report on alone
+    games: int  # games that bots play, and the learner in each round
+    dagger: int  # rounds in which the learner plays and the expert labels its decisions
+    expert: str  # the bot that labels; empty: the game's own player, or else its reference bot
+    check: float  # share of the games that are held out to stop in time
     cloning: CloningSettings
 
 
 def imitate(whole: Config, settings: ImitationSettings) -> tuple[RunDirectory, bool]:
     """Makes a run whose network plays as in recorded games; returns it, and whether learning was stopped on request.
-
-    Raises:
-      UserError: settings are out of range, or there are too few games.
-    """
+    Raises UserError: settings are out of range, or there are too few games."""
     xla.keep_memory()
     _check(whole, settings)
     config = configs.stages(whole)[0].config  # a training that goes on from it begins there
@@ -221,11 +201,8 @@ def imitate(whole: Config, settings: ImitationSettings) -> tuple[RunDirectory, b
 
 
 def _make_dagger(settings: ImitationSettings, config: Config, env: HostEnv) -> tuple[Dagger, Examples | None]:
-    """Reads all recorded games: those that are learnt from, and those of --held-out-data.
-
-    Raises:
-      UserError: there are too few, or no bot can label the learner's own games.
-    """
+    """Reads all recorded games: those that are learnt from, and those of --held-out-data. Raises UserError: there are
+    too few, or no bot can label the learner's own games."""
     game, network = env.game, make_network(config.network, env)
     specs = [parse(text) for text in settings.data]
     bots = [spec.name for spec in specs if spec.kind == BOT]

@@ -38,7 +38,7 @@ class Losses(NamedTuple):
 
 
 def evaluate_all(network: Network, params: PyTree, observation: PyTree, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Masked logits [..., A] and values [...] of all decisions, with leading axes as in `LabelledDecisions`."""
+    """Returns masked logits [..., A] and values [...] of all decisions, with leading axes as in `LabelledDecisions`."""
 
     def evaluate(memory: Memory, asked: tuple[PyTree, jax.Array]) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
         memory, logits, value = network.evaluate(params, memory, *asked)

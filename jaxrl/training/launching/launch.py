@@ -33,16 +33,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def launch(words: Sequence[str], processes: int, restarts: int) -> int:
-    """Runs a command in several processes, which all start again after one has died; returns the exit code.
-
-    Args:
-      words: words of the command line, after `jaxrl`.
-      processes: number of processes.
-      restarts: most restarts.
-
-    Raises:
-      UserError: there is nothing to run, or the accelerators cannot be divided.
-    """
+    """Runs a command in several processes, which all start again after one has died; returns the exit code. Raises
+    UserError: there is nothing to run, or the accelerators cannot be divided."""
     if processes < 1:
         raise UserError("-n must be at least 1.")
     if not words:
@@ -63,12 +55,7 @@ class Processes:
     """The processes of one start."""
 
     def __init__(self, words: Sequence[str], count: int):
-        """Starts nothing yet.
-
-        Args:
-          words: words of the command line, after `jaxrl`.
-          count: number of processes.
-        """
+        """Starts nothing yet."""
         self._words, self._count = words, count
         self._each: list[subprocess.Popen[bytes]] = []
         self._signals: list[int] = []  # to this process, in turn
@@ -155,11 +142,8 @@ def free_port() -> int:
 
 
 def devices_of(rank: int, count: int) -> dict[str, str]:
-    """Returns the variables that give a process its share of the accelerators; empty on a CPU.
-
-    Raises:
-      UserError: they cannot be divided.
-    """
+    """Returns the variables that give a process its share of the accelerators; empty on a CPU. Raises UserError: they
+    cannot be divided."""
     if xla.on_cpu():
         return {}
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("JAX_LOCAL_DEVICE_IDS")

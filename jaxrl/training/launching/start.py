@@ -8,7 +8,9 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -37,36 +39,23 @@ from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.section import divides
 
 
-def train(config: Config, *, goes_on: bool = False) -> int:
-    """Trains a new run; returns the exit code.
-
-    Args:
-      config: configuration with the name of the run.
-      goes_on: continue the run of that name if it is saved already.
-
-    Raises:
-      UserError: the training cannot start, or the saved run was begun with other settings.
-    """
+def train(config: Config, *, goes_on: bool = False, callbacks: Sequence[Callback] = ()) -> int:
+    """Trains a new run; returns the exit code. Raises UserError: the training cannot start, or the saved run was begun
+    with other settings. `goes_on`: continue the run of that name if it is saved already. `callbacks`: callbacks that
+    are told besides those of the configuration."""
     run = RunDirectory(config.run.path)
     if not (goes_on and distributed.broadcast(run.checkpoints().saved)):
         plan = make_plan(config)  # before there is a directory: a mistake leaves nothing behind
         with begun_run(config) as run:
-            return run_training(plan, run, resume=False)
+            return run_training(plan, run, resume=False, callbacks=callbacks)
     other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
-    return run_training(make_plan(begun_config(run, config, other)), run, resume=True)
+    return run_training(make_plan(begun_config(run, config, other)), run, resume=True, callbacks=callbacks)
 
 
 def prepare(config: Config, join: bool, coordinator: str | None, processes: int | None, rank: int | None) -> None:
-    """Joins the other processes, if there are any, and tells XLA what the training needs; before it computes.
-
-    Args:
-      config: configuration of the training.
-      join: whether there are other processes.
-      coordinator, processes, rank: arguments as of `distributed.join`.
-
-    Raises:
-      UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
-    """
+    """Joins the other processes, if there are any, and tells XLA what the training needs; before it computes. Raises
+    UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
+    `coordinator`, `processes`, `rank`: arguments as of `distributed.join`."""
     if join:
         distributed.join(coordinator, processes, rank)
         text = json.dumps(configs.to_dict(config), sort_keys=True)
@@ -97,37 +86,36 @@ def check_processes(config: Config, env: Env) -> None:
 
 
 def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
-    """Returns the saved configuration of a run that goes on, where `config` describes it once more.
-
-    Raises:
-      UserError: it was begun with other settings, of those that change what is learnt; and `otherwise`.
-    """
+    """Returns the saved configuration of a run that goes on, where `config` describes it once more. Raises UserError:
+    it was begun with other settings, of those that change what is learnt; and `otherwise`."""
     begun = configs.from_dict(presets.read(run.config_file))
-    before, now = (flat(configs.to_dict(without_deployment(each))) for each in (begun, config))
-    if other := [key for key in {**before, **now} if before.get(key) != now.get(key)]:
-        told = f"{run.path} was begun with {other[0]} {before.get(other[0])!r}, not {now.get(other[0])!r}"
-        raise UserError(f"{told}: {otherwise}")
+    check_same(run.path, settings_of(begun), settings_of(config), otherwise)
     return dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=begun.train.from_run))
 
 
-def without_deployment(config: Config) -> Config:
-    """A configuration without what a run has written out (`train.from_run`) and what changes nothing that is learnt."""
+def settings_of(config: Config) -> dict[str, Any]:
+    """Returns the keys that change what is learnt, but for what a run has written out itself (`train.from_run`)."""
     section = registry.section_of(config.env.id)  # where an engine runs
     game = {config.env.id: section()} if section is not None else {}
-    return dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)
+    own = dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)
+    return flat(configs.to_dict(own))
+
+
+def check_same(place: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwise: str) -> None:
+    """Raises UserError, with `otherwise`, if what was begun at `place` has other settings."""
+    if other := [key for key in {**begun, **now} if begun.get(key) != now.get(key)]:
+        told = f"{place} was begun with {other[0]} {begun.get(other[0])!r}, not {now.get(other[0])!r}"
+        raise UserError(f"{told}: {otherwise}")
 
 
 def make_training(plan: Plan, run: RunDirectory, *, resume: bool) -> Training:
     """Returns a training that goes on from the newest intact checkpoint of its run, or begins, maybe with what
-    `train.from_run` names.
+    `train.from_run` names. Raises UserError: every checkpoint is damaged, or one of them, or the origin, is of another
+    game or network.
 
     Args:
-      plan: plan of the training.
       run: its directory, locked by the caller.
       resume: whether to go on, if a checkpoint was ever saved.
-
-    Raises:
-      UserError: every checkpoint is damaged, or one of them, or the origin, is of another game or network.
     """
     check_learners(plan.stages)
     distributed.connect_devices()
@@ -138,17 +126,8 @@ def make_training(plan: Plan, run: RunDirectory, *, resume: bool) -> Training:
 
 
 def run_training(plan: Plan, run: RunDirectory, *, resume: bool, callbacks: Sequence[Callback] = ()) -> int:
-    """Trains, saves and evaluates in a run; returns the exit code.
-
-    Args:
-      plan: plan of the training.
-      run: its directory.
-      resume: continue from the newest intact checkpoint.
-      callbacks: callbacks that are told besides those of the configuration.
-
-    Raises:
-      UserError: another process trains the run, or the training cannot go on.
-    """
+    """Trains, saves and evaluates in a run; returns the exit code. Raises UserError: another process trains the run, or
+    the training cannot go on. `resume`: continue from the newest intact checkpoint."""
     config = plan.config
     level, full = config.run.log_level, checkpoint.no_space_is_user_error(run.path)
     with distributed.on_rank0(run.lock), _present(run) as here, full, run_log.to_run(level, run.path):

@@ -28,26 +28,10 @@ class ActorThread(threading.Thread):
     """Plays lanes ``number * share .. (number + 1) * share - 1`` in blocks with double buffering: the engine steps one
     block while the device evaluates the next. Every process numbers its own actors and lanes from 0."""
 
-    def __init__(
-        self,
-        setup: HostSetup,
-        number: int,
-        pipeline: Pipeline,
-        lanes: HostLanes,
-        first: int,
-    ):
-        """Makes its games, which are closed when the thread ends; starts nothing.
-
-        Args:
-          setup: setup of the training.
-          number: number of the actor, from 0.
-          pipeline: destination of rollouts.
-          lanes: lanes of all actors of this process, before rollout `first`; copied.
-          first: number of the first rollout.
-
-        Raises:
-          UserError: the engines cannot be had.
-        """
+    def __init__(self, setup: HostSetup, number: int, pipeline: Pipeline, lanes: HostLanes, first: int):
+        """Makes its games, which are closed when the thread ends; starts nothing. Raises UserError: the engines cannot
+        be had. `lanes`: lanes of all actors of this process, before rollout `first`; copied. `first`: number of the
+        first rollout."""
         super().__init__(name=f"actor {number}", daemon=True)
         self.number, self._pipeline, self._first = number, pipeline, first
         self.pool = pool = setup.make_pool(number, ENGINE_SEED, setup.config.sebulba.groups)

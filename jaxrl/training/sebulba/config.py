@@ -25,9 +25,7 @@ class SebulbaConfig(Section):
         minimum=1,
     )
     threads: int = option(
-        0,
-        "engine threads over all actors; 0: one per core, or per game for engines in other processes",
-        minimum=0,
+        0, "engine threads over all actors; 0: one per core, or per game for engines in other processes", minimum=0
     )
     lag: int = option(
         1,
@@ -41,7 +39,7 @@ class SebulbaConfig(Section):
     profile: bool = option(False, "time every part of acting and learning (time/ms_per_1000_steps/...), for tuning")
 
     def check_game(self, config: Config, env: Env) -> None:
-        """For host games: rejects several seeds, and games that the actors cannot share evenly."""
+        """Rejects, for host games, several seeds, and games that the actors cannot share evenly."""
         if not getattr(env, "host", False):
             return
         if config.run.seeds > 1:
@@ -54,5 +52,5 @@ class SebulbaConfig(Section):
         divides(config.train.num_envs, self.actors * self.groups * slots, "train.num_envs", name)
 
     def without_deployment(self) -> SebulbaConfig:
-        """Without threads, timeouts and profiles."""
+        """Returns the section without threads, timeouts and profiles."""
         return dataclasses.replace(self, threads=0, timeout=1.0, profile=False)

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.base import Asked, cleared, remember
-from jaxrl.league.seats import Seats
 from jaxrl.networks.base import Memory
 from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.anakin.rollout import decide
@@ -81,27 +80,11 @@ class ActorPrograms:
         return jnp.concatenate(parts, axis=1).T, memory
 
     def _deal(self, seating: Seating, episode: jax.Array) -> jax.Array:
-        return deal_seats(self.setup.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
+        of_lane = jax.vmap(functools.partial(jax.random.fold_in, seating.deal_key))(seating.lane_ids)
+        return jax.vmap(self.setup.seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), seating.odds)
 
     def read(self, packed: jax.Array) -> BlockAnswer:
         """Waits for the packed decisions and unpacks them."""
         rows = np.asarray(packed)
         seats, numbers = self._seats_asked, rows.view(np.float32)
         return BlockAnswer(rows[:seats], numbers[seats : 2 * seats], numbers[2 * seats : 3 * seats], rows[3 * seats :])
-
-
-def deal_seats(seats: Seats, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
-    """i8[B, P]: who holds the seats of the game with this number (u32[B]) in each lane (u32[B])."""
-    of_lane = jax.vmap(functools.partial(jax.random.fold_in, key))(lane_ids)
-    return jax.vmap(seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), odds)
-
-
-def host_numbers(seats: Any, names: tuple[str, ...], slots: int) -> np.ndarray:
-    """i8[1 + M + K]: what the engine calls each controller of `jaxrl.league.seats`: -1 = asked, else a bot's number.
-
-    Args:
-      seats: seats with the bots of the configuration, M of them.
-      names: names of the game's bots.
-      slots: K, snapshots in the pool.
-    """
-    return np.array([-1, *(names.index(bot) for bot in seats.bots), *[-1] * slots], np.int8)

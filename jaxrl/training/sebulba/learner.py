@@ -12,17 +12,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.algorithms.base import AXIS, HostLearning, Rollout, Transition, across_devices
+from jaxrl.league.pool import add_snapshot
 from jaxrl.networks import distributions
 from jaxrl.runs import distributed
-from jaxrl.runs.metrics import Metrics
+from jaxrl.runs.metrics import Metrics, measured
 from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
 from jaxrl.training.sebulba.setup import HostSetup
-from jaxrl.training.sebulba.storage import PlayedGames
-from jaxrl.training.state import TrainState, update_keys
+from jaxrl.training.sebulba.storage import PlayedGames, Storage
+from jaxrl.training.state import Acting, TrainState, update_keys
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
 # Lanes are sharded, the policy is replicated.
@@ -43,7 +45,7 @@ class HostLearner:
         self._holds: Any = None  # lanes of the state whose host part of the learner is loaded
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
         every, each = setup.replicated, setup.by_lane
-        self._account = jax.jit(self._accounted, out_shardings=(every, every, each, every, every))
+        self._account = jax.jit(self._account_games, out_shardings=(every, every, each, every, every))
         self._keys = jax.jit(update_keys)
         self._metrics = jax.jit(setup.rollout.seats.metrics)
         self._results: Any = None  # of the games since the last `league_metrics`
@@ -55,23 +57,17 @@ class HostLearner:
 
     # ---- the learner --------------------------------------------------------------------------------------------
 
-    def take(self, learner: Any, lanes: Any, key: jax.Array) -> Any:
-        """Loads the host part of a learner, unless `lanes` show that it is loaded. Returns `Learner.on_device`.
-
-        Args:
-          learner: learner of a state.
-          lanes: lanes of the same state; None: before its first games.
-          key: the training's.
-        """
-        if self._host is not None and (lanes is None or self._holds is not lanes):
-            self._host.load(learner, key)
+    def take(self, state: TrainState) -> TrainState:
+        """Returns the state with what `update` needs of its learner, whose host part is loaded unless it is there."""
+        if self._host is not None and self._holds is not state.lanes:
+            self._host.load(state.learner, state.key)
         self._holds = None
-        return learner.on_device()
+        return state.replace(learner=state.learner.on_device())
 
-    def give(self, learner: Any, lanes: Any) -> Any:
-        """Returns the learner with its host part, as checkpoints hold it; `lanes` are those of its state."""
-        self._holds = lanes
-        return self.whole(learner)
+    def give(self, state: TrainState) -> TrainState:
+        """Returns the state with its whole learner, as checkpoints hold it."""
+        self._holds = state.lanes
+        return state.replace(learner=self.whole(state.learner))
 
     def forget(self) -> None:
         """Makes the next `take` load the host part unconditionally."""
@@ -81,21 +77,31 @@ class HostLearner:
         """Returns the learner with its current host part, or with shapes before the first `take`."""
         return learner if self._host is None else self._host.save(learner)
 
-    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Metrics]:
-        """Returns one update; the learner is donated except for its parameters, which actors may still use.
+    def update(self, state: TrainState, storage: Storage, played: Acting, number: int) -> tuple[TrainState, Metrics]:
+        """Returns the state after update `number`, from a rollout that was `played` with an older policy; the learner
+        is donated but for its parameters, which actors may still use."""
+        rollout = storage.rollout(played.policy, may_truncate=self._setup.game.may_truncate)
+        learner, found = self._learnt(state, rollout, number)
+        state, ended = self._accounted(state, storage.games_played(), played.pool)
+        jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
+        if self._setup.rollout.seats.due(state.pool, number + 1):
+            # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
+            renewed = add_snapshot(state.pool, learner.params, state.update)
+            state = state.replace(pool=distributed.place(renewed, self._setup.replicated))
+        lanes = storage.after.replace(episode_return=state.lanes.episode_return)
+        lag = measured(number - int(played.version))
+        return state.replace(learner=learner, lanes=lanes), ended | found | {"train/policy_lag": lag}
 
-        Args:
-          learner: result of `take`.
-          rollout: arrays of the host.
-          key: the training's.
-          number: i32[], of the update.
-        """
+    def _learnt(self, state: TrainState, rollout: Rollout, number: int) -> tuple[Any, Metrics]:
+        """Returns the learner after a rollout of host arrays."""
+        learner, key = state.learner, state.key
+        update: Any = np.int32(number)
         if self._host is not None:  # which measures its own time
-            return self._host.learn(learner, rollout, self._keys(key, number)[1], number)
+            return self._host.learn(learner, rollout, self._keys(key, update)[1], update)
         start = time.perf_counter_ns()
         # On a CPU the rollout may stay where it is.
         placed = self._spread(rollout._replace(policy=None), PLACES)._replace(policy=rollout.policy)
-        found = self.compiled(*parted(learner), placed, key, number)
+        found = self.compiled(*parted(learner), placed, key, update)
         if self._timers.enabled:  # else the games are accounted for meanwhile
             jax.block_until_ready(found)
             self._timers.add_ns("backward", time.perf_counter_ns() - start)
@@ -128,37 +134,31 @@ class HostLearner:
 
     # ---- the games ----------------------------------------------------------------------------------------------
 
-    def account(self, state: TrainState, games_played: PlayedGames, played: Any) -> tuple[TrainState, Metrics]:
-        """Updates counters, pool and returns after a rollout. Returns the state and the metrics of the games that
-        ended.
-
-        Args:
-          state: state before; its learner and its lanes, except for the returns, stay unchanged.
-          games_played: games of the rollout, host arrays.
-          played: the opponent pool during the rollout, or None.
-        """
+    def _accounted(self, state: TrainState, games: PlayedGames, before: Any) -> tuple[TrainState, Metrics]:
+        """Returns the state with counters, pool and returns after the games of a rollout (host arrays), and metrics of
+        those that ended; `before` is the opponent pool of the rollout, or None."""
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None
-        born = played.born if played is not None and played.born.shape[0] else None
+        born = before.born if before is not None and before.born.shape[0] else None
         counters = (state.update, state.env_steps, state.games)
         counters, pool, returns, results, found = self._account(
-            counters, pool, state.lanes.episode_return, self._spread(games_played, GAMES), born
+            counters, pool, state.lanes.episode_return, self._spread(games, GAMES), born
         )
         if pool is not None and state.pool is not None:
             pool = pool.replace(snapshots=state.pool.snapshots)
-            before = self._results
-            self._results = results if before is None else jax.tree.map(jnp.add, before, results)
+            earlier = self._results
+            self._results = results if earlier is None else jax.tree.map(jnp.add, earlier, results)
         update, env_steps, count = counters
         state = state.replace(update=update, env_steps=env_steps, games=count, pool=pool)
         return state.replace(lanes=state.lanes.replace(episode_return=returns)), found
 
     def league_metrics(self, pool: Any) -> Metrics:
-        """Metrics of the opponents since the last call."""
+        """Returns metrics of the opponents since the last call."""
         if pool is None:
             return {}
         results, self._results = self._results, None
         return self._metrics(pool.replace(snapshots=None), results)
 
-    def _accounted(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
+    def _account_games(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
         update, env_steps, games = counters
         seats = self._setup.rollout.seats
         finished_games = jax.shard_map(
@@ -216,8 +216,3 @@ def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:
 def parted(learner: Any) -> tuple[Any, Any]:
     """Splits a learner into its parameters and the rest, which an update takes as separate arguments."""
     return learner.params, learner.replace(params=None)
-
-
-# ---- the share of the forward passes ------------------------------------------------------------------------------
-# An update is one compiled program, which cannot be timed in the middle. The times of forward and backward passes in
-# TensorBoard are therefore that of the whole program, divided as the two take by themselves, measured once.

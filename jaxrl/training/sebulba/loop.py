@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -20,16 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxrl.algorithms.base import Rollout
 from jaxrl.config import Config
-from jaxrl.league.pool import add_snapshot
 from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.lanes import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
+from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.learner import HostLearner
-from jaxrl.training.sebulba.pipeline import Fault, Stopped
-from jaxrl.training.sebulba.session import Session
+from jaxrl.training.sebulba.pipeline import Fault, Pipeline, Stopped
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.sebulba.setup import HostSetup, check_room, first_lanes
 from jaxrl.training.sebulba.storage import Storage, make_storage
 from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
@@ -37,22 +39,15 @@ from jaxrl_envs.host.game import make_buffers
 
 LOG = logging.getLogger("jaxrl")
 QUEUE = 2  # rollouts that may wait for the learner: more would only increase staleness
+PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang take longer and are left behind
 
 
 class Sebulba(Program):
     """A training program for one configuration and one game on the host; see `training.make.make_program`."""
 
     def __init__(self, config: Config, setup: RolloutSetup, mesh: Mesh):
-        """Compiles and starts nothing.
-
-        Args:
-          config: configuration of the training.
-          setup: game, algorithm and seats.
-          mesh: mesh of the learner; actors use its devices in turn.
-
-        Raises:
-          UserError: there are more games than there is room for.
-        """
+        """Compiles and starts nothing. Raises UserError: there are more games than there is room for. `mesh`: mesh of
+        the learner; actors use its devices in turn."""
         self.config, self.setup, self.mesh = config, setup, mesh
         self.host = HostSetup(config, setup, mesh)
         self.game, self.timers = self.host.game, self.host.timers
@@ -72,8 +67,7 @@ class Sebulba(Program):
         self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
         state = state.replace(lanes=first_lanes(self.host, state, int(engine_seed)))
-        learner = self.learner.take(state.learner, None, state.key)
-        return self.begin(state.replace(learner=self.learner.give(learner, state.lanes)))
+        return self.begin(self.learner.give(self.learner.take(state)))
 
     def begin(self, state: TrainState) -> TrainState:
         """Sets current parameters and pool as the policy for the next rollouts."""
@@ -89,12 +83,10 @@ class Sebulba(Program):
         return state.replace(pool=pool, acting=tuple(acting))
 
     def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
-        """Performs updates up to the next multiple of `train.updates_per_call`; see `Program.advance`."""
         self._raise_fault()
         number, per_call, done = int(state.update), self.config.train.updates_per_call, 0
         session = self._session_of(state)
-        measure, learner = session.metrics(), self.learner.take(state.learner, state.lanes, state.key)
-        light = state.replace(learner=learner)
+        measure, light = session.metrics(), self.learner.take(state)
         found: Metrics = {}
         try:
             while done < per_call - number % per_call:
@@ -114,7 +106,7 @@ class Sebulba(Program):
         if not done:
             self._raise_fault()
             raise Interrupted
-        state = light.replace(learner=self.learner.give(light.learner, light.lanes))
+        state = self.learner.give(light)
         steps = done * self.config.batch_size
         times = {name: metrics.measured(ms, steps) for name, ms in self.timers.report(steps).items()}
         return state, found | self.learner.league_metrics(state.pool) | measure(done) | times, done
@@ -128,7 +120,6 @@ class Sebulba(Program):
 
     @property
     def abstract_state(self) -> TrainState:
-        """Shapes and dtypes; shardings of what lives on devices."""
         shapes, _ = jax.eval_shape(self._first_arrays, jax.ShapeDtypeStruct((), jnp.uint32))
         state = jax.tree.map(lambda leaf: self._form(leaf, self.host.replicated), shapes)
         lanes, seats = self.config.train.num_envs, self.game.num_players
@@ -152,7 +143,6 @@ class Sebulba(Program):
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
 
     def saved(self, state: TrainState) -> TrainState:
-        """Returns the state as checkpoints hold it."""
         if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return  # spread already
@@ -160,7 +150,6 @@ class Sebulba(Program):
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
-        """Returns the state to continue training from."""
         if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return
@@ -168,7 +157,6 @@ class Sebulba(Program):
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def counters(self) -> dict[str, Any]:
-        """See `Program.counters`."""
         session = self._session
         return self.game.counters() | ({"workers": session.workers()} if session is not None else {})
 
@@ -196,17 +184,14 @@ class Sebulba(Program):
         session.publish(later, now, state.key)
         storage = self._taken(session, number)
         acting = (*state.acting, now)
-        state, found = self._learn(state, storage, acting[0], number)
+        state, found = self.learner.update(state, storage, acting[0], number)
         session.lanes = state.lanes
         session.pipeline.release(number)
         return state.replace(acting=acting[1:]), found
 
     def _taken(self, session: Session, number: int) -> Storage:
-        """Waits for the rollout of this process until all processes have theirs.
-
-        Raises:
-          Stopped, Fault: in all of them, with what has happened in one.
-        """
+        """Waits for the rollout of this process until all processes have theirs. Raises Stopped, Fault: in all of them,
+        with what has happened in one."""
         found: Storage | Stopped | Fault
         try:
             if self._stop:
@@ -221,20 +206,6 @@ class Sebulba(Program):
         if isinstance(found, Exception):
             raise found
         return found
-
-    def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Metrics]:
-        """Returns one update from a rollout that was played with `behaviour`."""
-        rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
-        learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
-        state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
-        jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
-        if self.setup.seats.due(state.pool, number + 1):
-            # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
-            renewed = add_snapshot(state.pool, learner.params, state.update)
-            state = state.replace(pool=distributed.place(renewed, self.host.replicated))
-        lanes = storage.after.replace(episode_return=state.lanes.episode_return)
-        lag = metrics.measured(number - int(behaviour.version))
-        return state.replace(learner=learner, lanes=lanes), played | found | {"train/policy_lag": lag}
 
     # ---- threads ------------------------------------------------------------------------------------------------
 
@@ -271,7 +242,7 @@ class Sebulba(Program):
 
     @classmethod
     def _form_of_host(cls, leaf: Any) -> jax.ShapeDtypeStruct:
-        """ShapeDtypeStruct of a host array (no sharding); existing structs pass through."""
+        """Returns the ShapeDtypeStruct of a host array (no sharding); existing structs pass through."""
         return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else cls._form(leaf)
 
     def _first_arrays(self, seed: jax.Array) -> tuple[TrainState, jax.Array]:
@@ -288,6 +259,103 @@ class Sebulba(Program):
             pool=self.setup.seats.init(learner.params),
         )
         return state, jax.random.bits(lane_key, dtype=jnp.uint32)
+
+
+class Session:
+    """Actors that continue from one state.
+
+    Attributes:
+      lanes: lanes of the latest state; the session is reused only for this state.
+      pipeline: pipeline between actors and learner.
+    """
+
+    def __init__(self, setup: HostSetup, storages: Sequence[Storage], state: TrainState):
+        """Starts all threads. `storages`: buffers of its rollouts; no other session uses them."""
+        config, first = setup.config.sebulba, int(state.update)
+        self.lanes = state.lanes
+        for storage in storages:
+            storage.renew()
+        self.pipeline = Pipeline(storages, setup.own_actors, first, config.timeout)
+        self._setup, self._timers = setup, setup.timers
+        self._threads: list[ActorThread] = []
+        try:
+            for number in range(setup.own_actors):
+                self._threads.append(ActorThread(setup, number, self.pipeline, state.lanes, first))
+        except BaseException:
+            self.close()
+            raise
+        self.pipeline.watch(lambda: all(thread.is_alive() for thread in self._threads))
+        for i, acting in enumerate(state.acting):
+            self.publish(first + i, acting, state.key)
+        for thread in self._threads:
+            thread.start()
+        LOG.debug("%d actors play on from update %d", setup.own_actors, first)
+
+    def publish(self, rollout: int, acting: Acting, key: jax.Array) -> None:
+        """Publishes the policy and the key for rollout `rollout`, see `Pipeline.publish`: one copy for each device of
+        this process; actor i uses copy i modulo their number.
+
+        Only the learner's thread may call it: JAX splits a replicated array into its shards on first use and caches
+        them without a lock, so a second thread may see a part of them.
+        """
+        mesh, both = self._setup.mesh, (acting, key)
+        each = [both] if mesh.size == 1 else [distributed.local(both, device) for device in mesh.local_devices]
+        self.pipeline.publish(rollout, each)
+
+    def metrics(self) -> Callable[[int], Metrics]:
+        """Starts measuring. Returns a function from the number of updates since then to their metrics."""
+        start, before = time.monotonic(), self._work()
+        pipeline = self.pipeline
+        waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])
+
+        def found(updates: int) -> Metrics:
+            seconds = max(time.monotonic() - start, 1e-9)
+            busy, parts = (now - then for now, then in zip(self._work(), before, strict=True))
+            for name, nanoseconds in zip(("env_step", "opponent_turn"), parts, strict=True):
+                self._timers.add_ns(name, int(nanoseconds))
+            waited = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths]) - waits
+            threads = sum(len(thread.pool.threads) for thread in self._threads)
+            return {
+                "time/engine_busy": metrics.measured(busy / 1e9 / threads / seconds, seconds),
+                "time/actor_wait": metrics.measured(waited[0] / len(self._threads) / seconds, seconds),
+                "time/learner_wait": metrics.measured(waited[1] / seconds, seconds),
+                "time/queue_depth": metrics.measured(waited[2] / updates, updates),
+            }
+
+        return found
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Returns what the workers of a fleet have done, see `Program.counters`; actor and number give a name."""
+        return [
+            {"name": f"{thread.number}.{number}", **worker}
+            for thread in self._threads
+            if isinstance(thread.pool, WorkerPool)
+            for number, worker in enumerate(thread.pool.told())
+        ]
+
+    def _work(self) -> tuple[Any, np.ndarray]:
+        """Returns ns that the engine threads have worked, and of it for (rules and observations, scripted players)."""
+        busy, parts = 0, np.zeros(2, np.int64)
+        for thread in self._threads:
+            busy += int(thread.pool.busy_ns.sum())
+            counters = thread.pool.counters
+            parts += [counters["step"][0] + counters["observe"][0], counters["bots"][0]]
+        return busy, parts
+
+    def close(self) -> None:
+        """Ends all threads; a thread whose engine hangs is abandoned with a warning."""
+        self.pipeline.close()
+        for thread in self._threads:
+            if isinstance(thread.pool, WorkerPool):
+                thread.pool.close()  # an actor may wait for a worker that is being replaced
+        end = time.monotonic() + PATIENCE
+        for thread in self._threads:
+            if thread.ident is None:  # never started
+                thread.pool.close()
+                continue
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                warnings.warn(f"{thread.name} does not end: its engine hangs", RuntimeWarning, stacklevel=2)
 
 
 STOPPED, FAULT, DIVERGED = 1, 2, 3  # DIVERGED + version

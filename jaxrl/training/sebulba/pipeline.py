@@ -62,11 +62,8 @@ class Pipeline:
     # ---- actors -------------------------------------------------------------------------------------------------
 
     def begin(self, actor: int, rollout: int) -> tuple[Storage, Any]:
-        """Waits for a free storage and for the policy of rollout number `rollout`.
-
-        Raises:
-          Closed: the pipeline was closed.
-        """
+        """Waits for a free storage and for the policy of rollout number `rollout`. Raises Closed: the pipeline was
+        closed."""
         start = time.monotonic()
         warned = False
         with self._changed:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +17,7 @@ from jaxrl.algorithms.base import AXIS, Algorithm
 from jaxrl.config import Config
 from jaxrl.runs import distributed
 from jaxrl.training.anakin.lanes import RolloutSetup
-from jaxrl.training.sebulba.inference import ActorPrograms, Seating, host_numbers
+from jaxrl.training.sebulba.inference import ActorPrograms, Seating
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.state import HostLanes, TrainState
@@ -31,17 +30,11 @@ from jaxrl_envs.shared.resources import cores
 
 @dataclasses.dataclass(frozen=True)
 class HostSetup:
-    """The constant parts of a training on host games.
-
-    Attributes:
-      config: configuration of the training.
-      rollout: game, algorithm and seats.
-      mesh: mesh of the learner; actors use its devices in turn.
-    """
+    """The constant parts of a training on host games."""
 
     config: Config
     rollout: RolloutSetup
-    mesh: Mesh
+    mesh: Mesh  # mesh of the learner; actors use its devices in turn
 
     @functools.cached_property
     def timers(self) -> Timers:
@@ -83,8 +76,10 @@ class HostSetup:
 
     @functools.cached_property
     def numbers(self) -> np.ndarray:
-        """i8[1 + M + K], see `host_numbers`."""
-        return host_numbers(self.rollout.seats, self.game.bots, self.config.league.snapshots)
+        """The engine's numbers of all controllers of `jaxrl.league.seats` (M bots, K snapshots), i8[1 + M + K]:
+        -1 = asked, else a bot's."""
+        bots = (self.game.bots.index(bot) for bot in self.rollout.seats.bots)
+        return np.array([-1, *bots, *[-1] * self.config.league.snapshots], np.int8)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -108,63 +103,30 @@ class HostSetup:
         return NamedSharding(self.mesh, Spec(AXIS))
 
     def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
-        """Returns the games of one actor of this process, and the threads that step them."""
-        number = self.lanes_before // self.share + actor
-        return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
-
-    def copies(self, tree: Any) -> list[Any]:
-        """Copies a tree of replicated arrays to each device of this process; actor i uses copy i modulo their number.
-
-        Only the learner's thread may call it: JAX splits a replicated array into its shards on first use and caches
-        them without a lock, so a second thread may see a part of them.
-        """
-        devices = self.mesh.local_devices
-        return [tree] if self.mesh.size == 1 else [distributed.local(tree, device) for device in devices]
-
-
-# ---- engines ------------------------------------------------------------------------------------------------------
-
-
-def actor_pool(
-    config: Config, game: HostGame, actor: int, share: int, *, seed: int, groups: int
-) -> HostPool | WorkerPool:
-    """Lanes ``actor * share .. (actor + 1) * share - 1``, on the workers of `fleet` if there are any.
-
-    Args:
-      config: configuration of the training.
-      game: game that is played.
-      actor, share: number of the actor, and games of each.
-      seed: seed of the games; games that are loaded bring theirs.
-      groups: parts that are stepped apart.
-
-    Raises:
-      UserError: workers are wanted, but cannot be had.
-    """
-    if config.fleet.workers:
-        return worker_pool(config, game, actor, share, seed=seed, groups=groups)
-    sebulba = config.sebulba
-    threads = sebulba.threads or cores() * distributed.count()
-    return HostPool(
-        game.meant_for("training").engine(share, seed, first_slot=actor * share),
-        threads=share if game.remote else max(1, threads // sebulba.actors),
-        groups=groups,
-        timeout=sebulba.timeout,
-        timed=sebulba.profile,
-    )
+        """Returns the games of one actor of this process, and the threads that step them, or the workers of `fleet`.
+        Raises UserError: workers are wanted, but cannot be had. `actor`: number of the actor in this process. `seed`:
+        seed of the games; games that are loaded bring theirs."""
+        number, config, game = self.lanes_before // self.share + actor, self.config, self.game
+        if config.fleet.workers:
+            return worker_pool(config, game, number, self.share, seed=seed, groups=groups)
+        threads = config.sebulba.threads or cores() * distributed.count()
+        return HostPool(
+            game.meant_for("training").engine(self.share, seed, first_slot=number * self.share),
+            threads=self.share if game.remote else max(1, threads // config.sebulba.actors),
+            groups=groups,
+            timeout=config.sebulba.timeout,
+            timed=config.sebulba.profile,
+        )
 
 
 def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
-    """Checks that the engine processes have room for the games of a training.
+    """Checks that the engine processes have room for the games of a training. Raises UserError: games would have to
+    take each other's process away at every decision, and be played again; or the run would stop before a game that has
+    lost its process can go on in another one.
 
     Args:
-      config: configuration of the training.
-      game: game that is played.
       games: side by side.
       key: key of the configuration that says so, e.g. train.num_envs.
-
-    Raises:
-      UserError: games would have to take each other's process away at every decision, and be played again; or
-        the run would stop before a game that has lost its process can go on in another one.
     """
     room = game.capacity() if game.remote and not config.fleet.workers else games
     if games > room:
@@ -184,16 +146,8 @@ def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
 
 
 def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
-    """Returns all games of this process before the first rollout, dealt and staggered.
-
-    Args:
-      setup: setup of the training.
-      state: its first state, without lanes.
-      seed: seed of the engines.
-
-    Raises:
-      UserError: an engine failed or hangs.
-    """
+    """Returns all games of this process before the first rollout, dealt and staggered. Raises UserError: an engine
+    failed or hangs."""
     pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
     ids = np.arange(setup.lanes_before, setup.lanes_before + setup.own_lanes, dtype=np.uint32)
     key, pool_state = distributed.local((state.key, pool_state), setup.mesh.local_devices[0])
@@ -268,7 +222,7 @@ class _Beginning:
             self._following = self._dealt(1)
 
     def _dealt(self, later: int) -> np.ndarray:
-        """i8[B, P]: the controllers of the games, or of those `later`."""
+        """Returns i8[B, P]: the controllers of the games, or of those `later`."""
         if not self._varied:
             return np.zeros((len(self._episode), self._setup.game.num_players), np.int8)
         return np.array(self._setup.programs.deal(self._seating, self._episode + np.uint32(later)))

@@ -35,30 +35,18 @@ class PlayedGames(NamedTuple):
 
 @dataclasses.dataclass
 class Storage:
-    """Storage of one rollout.
-
-    Attributes:
-      steps: T.
-      buffers: T + 1 rows.
-      rows: [T + 1][block], views of `buffers`; a block of lanes is sent and received together.
-      whole: row 0 per actor, all of its lanes.
-      log_prob, value: f32[T, B, S], of the learner's policy.
-      controllers: i8[T, B, P].
-      memory: [C + 1, B, P, ...], recurrent states at the start of every chunk and after the last step.
-      restarted: bool[B].
-      after: the lanes after the last step; arrays of their own in every rollout.
-    """
+    """Storage of one rollout."""
 
     steps: int
-    buffers: Buffers
-    rows: list[list[Buffers]]
-    whole: list[Buffers]
-    log_prob: np.ndarray
-    value: np.ndarray
-    controllers: np.ndarray
-    memory: Any
-    restarted: np.ndarray
-    after: HostLanes
+    buffers: Buffers  # T + 1 rows
+    rows: list[list[Buffers]]  # [T + 1][block], views of `buffers`; a block of lanes is sent and received together
+    whole: list[Buffers]  # row 0 per actor, all of its lanes
+    log_prob: np.ndarray  # f32[T, B, S], of the learner's policy
+    value: np.ndarray  # f32[T, B, S], of the learner's policy
+    controllers: np.ndarray  # i8[T, B, P]
+    memory: Any  # [C + 1, B, P, ...], recurrent states at the start of every chunk and after the last step
+    restarted: np.ndarray  # bool[B]
+    after: HostLanes  # the lanes after the last step; arrays of their own in every rollout
     simultaneous: bool
 
     def renew(self) -> None:
@@ -76,12 +64,7 @@ class Storage:
             target.legal_action_mask[:] = source.legal_action_mask
 
     def rollout(self, policy: Any, *, may_truncate: bool) -> Rollout:
-        """Returns the stored data as a `Rollout`; views and small host arrays.
-
-        Args:
-          policy: the behaviour policy.
-          may_truncate: whether games may be truncated.
-        """
+        """Returns the stored data as a `Rollout`; views and small host arrays."""
         rows, steps = self.buffers, self.steps
         final_seat, final_observation = self._asked(rows.final_player[1:]), None
         if may_truncate:
@@ -112,7 +95,7 @@ class Storage:
         return rows if self.simultaneous else rows[:, :, None]
 
     def _own(self, seat: np.ndarray) -> np.ndarray:
-        """f32[T, B, S]: 1 where the learner holds the seat i32[T, B, S]; seat -1 gives 0."""
+        """Returns f32[T, B, S]: 1 where the learner holds the seat i32[T, B, S]; seat -1 gives 0."""
         holder = np.take_along_axis(self.controllers, np.maximum(seat, 0), axis=-1)
         return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
 

@@ -19,11 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import zoo
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
 from jaxrl.games import GameForms
-from jaxrl.players.spec import ZOO, parse
+from jaxrl.players.spec import parse, policy_file
 from jaxrl.policies.export import forms, read_parameters
 from jaxrl.runs import distributed
 from jaxrl.runs.checkpoints import checkpoint
@@ -41,19 +40,13 @@ _log = logging.getLogger("jaxrl")
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """The checkpoint that a run continues from.
+    """The checkpoint that a run continues from."""
 
-    Attributes:
-      run: the earlier run.
-      snapshot: its checkpoint.
-      stage: the number of the stage that the new run begins in: the one called as that of the checkpoint, or the first.
-      from_run: RUN@UPDATE, with the number written out: "the newest" may be another one tomorrow.
-    """
-
-    run: RunDirectory
-    snapshot: checkpoint.Snapshot
+    run: RunDirectory  # the earlier one
+    snapshot: checkpoint.Snapshot  # its checkpoint
+    # the number of the stage that the new run begins in: the one called as that of the checkpoint, or the first
     stage: int
-    from_run: str
+    from_run: str  # RUN@UPDATE, with the number written out: "the newest" may be another one tomorrow
 
     @property
     def update(self) -> int:
@@ -75,12 +68,8 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
 
     The options of the game may be others than those of the checkpoint where the game says so (`Env.free_options`), with
     a curriculum of either run, as between stages, and with a policy file; whether what was learnt fits shows in
-    `first_state`.
-
-    Raises:
-      UserError: there is no such run, checkpoint or policy, or it is of another game or as long as the whole new run,
-        or lies between two compiled calls of the new run.
-    """
+    `first_state`. Raises UserError: there is no such run, checkpoint or policy, or it is of another game or as long as
+    the whole new run, or lies between two compiled calls of the new run."""
     train = config.train
     if not train.from_run:
         if config.ppo.anchor.on:
@@ -91,7 +80,7 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
     try:
         if train.from_policy:
             spec = parse(train.from_run)
-            file = zoo.policy_file(spec.name) if spec.kind == ZOO else Path(spec.name).expanduser()
+            file = policy_file(spec) or Path(spec.name).expanduser()
             found, env = read_parameters(file), stages[0][1].training
             if (found.env_id, found.env_version) != (config.env.id, env.version):
                 game = f"{found.env_id} ({found.env_version})"
@@ -123,11 +112,8 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
 
 
 def resumed_state(program: Program, snapshot: checkpoint.Snapshot) -> TrainState:
-    """The state of a run that goes on from its own checkpoint.
-
-    Raises:
-      UserError: the checkpoint is of another network, or has games with other controllers.
-    """
+    """Returns the state of a run that goes on from its own checkpoint. Raises UserError: the checkpoint is of another
+    network, or has games with other controllers."""
     state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], program.abstract_state)
     loaded, begun = checkpoint.params_hash(state.learner.params), snapshot.meta["host"].get("controllers", [])
     if loaded != snapshot.meta["params_hash"]:
@@ -142,11 +128,8 @@ def resumed_state(program: Program, snapshot: checkpoint.Snapshot) -> TrainState
 
 
 def first_state(program: Program, origin: Origin | PolicyOrigin) -> TrainState:
-    """The state of the new run before its first update; `program` is of its resolved configuration.
-
-    Raises:
-      UserError: the network is another one, or the number of seeds, which with a policy file is free.
-    """
+    """Returns the state of the new run before its first update; `program` is of its resolved configuration. Raises
+    UserError: the network is another one, or the number of seeds, which with a policy file is free."""
     slots = program.config.league.snapshots
     if isinstance(origin, PolicyOrigin):
         fresh = program.init(program.config.run.seed)
@@ -168,11 +151,8 @@ def first_state(program: Program, origin: Origin | PolicyOrigin) -> TrainState:
 def _taken_from_policy(
     program: Program, fresh: TrainState, origin: PolicyOrigin
 ) -> tuple[dict[str, Any], list[tuple[int, PyTree]]]:
-    """Returns the learner with the parameters of a policy file in every seed, and these parameters for the pool.
-
-    Raises:
-      UserError: the network is another one.
-    """
+    """Returns the learner with the parameters of a policy file in every seed, and these parameters for the pool. Raises
+    UserError: the network is another one."""
     params, seeds = origin.params, program.config.run.seeds
     if forms(params) != forms(each_seed(fresh.learner.params, seeds)[0]):
         raise UserError(
@@ -185,12 +165,9 @@ def _taken_from_policy(
 
 
 def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Parts of a checkpoint. Target parameters that the earlier run did not keep start as the current parameters, as
-    does the anchor; those that the new run does not keep are dropped.
-
-    Raises:
-      UserError: another network, or number of seeds.
-    """
+    """Returns parts of a checkpoint. Target parameters that the earlier run did not keep start as the current
+    parameters, as does the anchor; those that the new run does not keep are dropped. Raises UserError: another network,
+    or number of seeds."""
     copies = wanted["learner"].target_params
     known = {name: copies[name] for name in target_params_in(snapshot) & copies.keys() - {ANCHOR}}
     behind = tuple(f"{checkpoint.TARGET_PARAMS}{name}." for name in target_params_in(snapshot) - known.keys())

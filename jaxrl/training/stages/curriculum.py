@@ -25,13 +25,7 @@ from jaxrl.games import Stages
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
 from jaxrl.players.player import Player
-from jaxrl.runs.checkpoints.checkpoint import (
-    CheckpointStore,
-    Snapshot,
-    check_fits,
-    check_stamp,
-    unreadable_is_damaged,
-)
+from jaxrl.runs.checkpoints.checkpoint import CheckpointStore, Snapshot, check_fits, check_stamp, unreadable_is_damaged
 from jaxrl.runs.directory import make_stamp, stage_number
 from jaxrl.training.record import unknown
 from jaxrl.training.stages.stage_setup import StageSetup, make_stage
@@ -62,11 +56,8 @@ class Course:
         self._made: dict[int, StageSetup] = {}
 
     def begin(self, number: int, update: int, record: Mapping[str, Any] | None = None) -> None:
-        """Goes on in a stage after `update` updates, with the `record` of a checkpoint if there is one.
-
-        Raises:
-          UserError: the record has unknown keys.
-        """
+        """Goes on in a stage after `update` updates, with the `record` of a checkpoint if there is one. Raises
+        UserError: the record has unknown keys."""
         self.number = number
         try:
             self.standing = Standing(**record) if record else Standing(self.stage.name, update)
@@ -84,21 +75,15 @@ class Course:
         return self.stages[self.number][0]
 
     def setup(self, number: int) -> StageSetup:
-        """Returns the set-up of a stage: what was compiled for it stays for when the training comes back.
-
-        Raises:
-          UserError: see `make_stage`.
-        """
+        """Returns the set-up of a stage: what was compiled for it stays for when the training comes back. Raises
+        UserError: see `make_stage`."""
         if number not in self._made:
             self._made[number] = make_stage(*self.stages[number])
         return self._made[number]
 
     def check(self) -> None:
-        """Makes the set-up of all stages: what is wrong with a late one is said before hours of training.
-
-        Raises:
-          UserError: see `make_stage`.
-        """
+        """Makes the set-up of all stages: what is wrong with a late one is said before hours of training. Raises
+        UserError: see `make_stage`."""
         for number, (stage, _) in enumerate(self.stages):
             try:
                 self.setup(number)
@@ -112,7 +97,7 @@ class Course:
         return stage if stage and stage.until and stage.until.margin and stage.name in self.standing.won else None
 
     def record(self) -> dict[str, Any]:
-        """For a checkpoint; empty without a curriculum."""
+        """Returns the record for a checkpoint; empty without a curriculum."""
         return dataclasses.asdict(self.standing) if self.stage.name else {}
 
     def evaluated(self, here: Evaluated, players: Sequence[Player]) -> dict[str, float]:
@@ -132,22 +117,18 @@ class Course:
         return {tag: value for tag, value in metrics.items() if not math.isnan(value)}
 
     def metrics(self, update: int) -> dict[str, float]:
-        """For a line of the logs after `update` updates."""
+        """Returns metrics for a line of the logs after `update` updates."""
         if not self.stage.name:
             return {}
         return {"curriculum/stage": self.number, "curriculum/steps": self._steps(update)}
 
     def _steps(self, update: int) -> int:
-        """Environment steps in the stage."""
+        """Returns the number of environment steps in the stage."""
         return (update - self.standing.since) * self.stage.config.batch_size
 
     def due(self, update: int, pool: PoolState | None) -> tuple[int, str]:
-        """Returns the number of the stage to train in from now on, and why, if that is another one.
-
-        Args:
-          update: updates done.
-          pool: pool with the rating of the policy; with several seeds their mean counts.
-        """
+        """Returns the number of the stage to train in from now on, and why, if that is another one. `pool`: pool with
+        the rating of the policy; with several seeds their mean counts."""
         standing, watched, until = self.standing, self.watched, self.stage.until
         if watched and watched.until:
             rate = _rate(standing.before, watched.until)
@@ -165,12 +146,9 @@ class Course:
         return self.number, ""
 
     def newest_checkpoint(self, store: CheckpointStore) -> Snapshot:
-        """The newest intact checkpoint of a training that goes on, in whose stage the course stands from now on. Before
-        its arrays are read, their shapes and types are compared with what that stage makes.
-
-        Raises:
-          UserError: as `CheckpointStore.newest` and `make_stage`, or it is of another game, network or size.
-        """
+        """Returns the newest intact checkpoint of a training that goes on, in whose stage the course stands from now
+        on. Before its arrays are read, their shapes and types are compared with what that stage makes. Raises
+        UserError: as `CheckpointStore.newest` and `make_stage`, or it is of another game, network or size."""
         self.check()
 
         def check(meta: dict[str, Any]) -> None:
@@ -208,6 +186,6 @@ def _added(results: Results, found: Evaluated, until: Until) -> Results:
 
 
 def _rate(results: Results, until: Until) -> float:
-    """The win rate over some results; not a number while they are too few."""
+    """Returns the win rate over some results; not a number while they are too few."""
     games = sum(games for _, games in results)
     return sum(rate * games for rate, games in results) / games if games >= until.games else math.nan

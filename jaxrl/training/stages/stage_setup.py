@@ -46,11 +46,7 @@ class StageSetup(NamedTuple):
 
 
 def make_stage(stage: Stage, games: GameForms) -> StageSetup:
-    """Returns the parts of a stage.
-
-    Raises:
-      UserError: something does not fit the game, this machine, or its memory.
-    """
+    """Returns the parts of a stage. Raises UserError: something does not fit the game, this machine, or its memory."""
     config, (env, table) = stage.config, games
     if is_remote(table):  # not when the first evaluation is due
         table.game.ready()  # type: ignore[attr-defined]  # a HostEnv
@@ -105,11 +101,7 @@ def check_learners(stages: Stages) -> None:
 
 def carried(program: Program, before: TrainState) -> TrainState:
     """Returns the first state of a stage: the learner, the key and the counters of the stage before, and new games.
-
-    Args:
-      program: program of the stage.
-      before: the state of the program that trained until now; not donated, but its learner goes on in the new state.
-    """
+    `before`: the state of the program that trained until now; not donated, but its learner goes on in the new state."""
     update = int(np.asarray(before.update).reshape(-1)[0])
     fresh = program.init(derived_seed(program.config.run.seed, update))
     learner = program.algorithm.carried(before.learner, fresh.learner)

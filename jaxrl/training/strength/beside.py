@@ -118,8 +118,8 @@ class Evaluator:
             return None
 
     def settle(self, pending: Collection[int]) -> None:
-        """Before a checkpoint that names the `pending` evaluations, and after the one before it is complete: their
-        states are written, and those go that neither of the two needs."""
+        """Prepares for a checkpoint that names the `pending` evaluations, after the one before it is complete: their
+        states are written, and those removed that neither of the two needs."""
         self._store.wait()
         self._remove(self._done)
         self._done = set(self._store.steps()) - set(pending)

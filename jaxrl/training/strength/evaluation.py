@@ -41,14 +41,8 @@ class TrainingEvaluation:
     """The current policy against every configured opponent; one program, compiled at the first call."""
 
     def __init__(self, config: Config, env: Env, player: Player, opponents: Sequence[Player]):
-        """Compiles nothing yet.
-
-        Args:
-          config: configuration of the training; its section `evaluate` is read.
-          env: the game as it is evaluated.
-          player: the policy; its parameters come with each call.
-          opponents: bots.
-        """
+        """Compiles nothing yet. `config`: configuration of the training; its section `evaluate` is read. `env`: the
+        game as it is evaluated."""
         self._config, self.opponents = config, opponents
         self._matchup = Matchup(
             env,
@@ -79,23 +73,14 @@ class TrainingEvaluation:
         self, folder: Path, found: Evaluated, players: Sequence[Player], update: int, best: int | None
     ) -> None:
         """Writes the highlights of an evaluation as replays, and removes those of older evaluations whose checkpoints
-        are not kept.
-
-        Args:
-          folder: folder of the run's replays.
-          found, players: the evaluation, and its players.
-          update: update that is evaluated.
-          best: update of the best evaluation.
-        """
+        are not kept."""
         if self._recorder is None or not distributed.is_rank0():
             return
         replays = self._recorder(highlights(found.tables), players, f"the evaluation after {update} updates")
         with _if_possible(folder):
             write_replays(folder / f"{update:08d}", replays)
             numbers = files.numbered(folder)
-            past = [
-                number for number in numbers if number <= update
-            ]  # later ones belong to a continuation that was discarded
+            past = [number for number in numbers if number <= update]  # later ones: a continuation that was discarded
             for number in set(numbers) - {*past[-self._config.train.keep :], best}:
                 shutil.rmtree(folder / f"{number:08d}", ignore_errors=True)
 
@@ -104,14 +89,7 @@ def final_evaluation(
     run: TrainedRun, players: Sequence[Player], before: TrainingEvaluation, directory: RunDirectory
 ) -> list[Row]:
     """Evaluates the final policy on fresh deals, prints the table, appends it to evaluation.json, and keeps highlights
-    as replays.
-
-    Args:
-      run: the trained run.
-      players: its seeds.
-      before: the evaluations along the way, with the opponents and the programs of replays.
-      directory: directory of the run.
-    """
+    as replays. `before`: the evaluations along the way, with the opponents and the programs of replays."""
     settings, env = run.config.evaluate, run.env
     where = f" in stage {run.stage!r}" if run.stage else ""
     print(
@@ -153,7 +131,7 @@ def score(rows: Sequence[Row], best_by: str) -> float:
 
 
 def _rates(tables: Sequence[Sequence[Row]]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Shares of wins and draws by opponent, f64[S] each; empty in a game of one side."""
+    """Returns shares of wins and draws by opponent, f64[S] each; empty in a game of one side."""
     found: dict[str, list[tuple[float, float]]] = {}
     for rows in tables:
         for row in rows:

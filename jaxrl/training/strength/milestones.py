@@ -56,7 +56,6 @@ def take(
 
     Args:
       record: takes the first and the newest evaluation and the milestones.
-      wanted: `train.milestones`.
       when: the evaluated parameters were learnt.
       row: metrics of the evaluation, means over seeds.
 

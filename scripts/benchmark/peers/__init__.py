@@ -16,7 +16,7 @@ from jaxrl_envs.contract import registry
 
 
 def our_random_play(id: str, batches: tuple[int, ...] = (1024, 4096)) -> list[Contestant]:
-    """Random play of one of our games on one device, nothing observed, and with observation and mask written."""
+    """Returns random play of one of our games on one device, unobserved, and with observation and mask written."""
     xla.set_devices(1)
     xla.prepare_game(id)
     env = registry.make(id)

@@ -29,7 +29,7 @@ Choose = Callable[[Any, Any], Any]  # (states, numbers of running games i64[n]) 
 
 
 def contestants(*, games: int = 2048) -> list[Contestant]:
-    """Both ways to play; `units` are exact counts of decisions."""
+    """Returns both ways to play; `units` are exact counts of decisions."""
     return [
         _contestant("beastybar Cython, batch interface", _by_mask, games),
         _contestant("beastybar Cython, native random choice", _native, games),

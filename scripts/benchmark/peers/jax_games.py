@@ -27,7 +27,7 @@ Step = Callable[[Any, jax.Array], tuple[Any, jax.Array]]  # (states [B], key) ->
 
 
 def pgx_game(game: str, batch: int, steps: int) -> Contestant:
-    """A game of Pgx; a unit is one decision of one game."""
+    """Returns a game of Pgx; a unit is one decision of one game."""
     auto_reset = require("pgx.experimental", "games of Pgx", "jaxrl[games]").auto_reset
     env = require("pgx", "games of Pgx", "jaxrl[games]").make(game)
     step = jax.vmap(auto_reset(env.step, env.init))
@@ -45,7 +45,7 @@ def pgx_game(game: str, batch: int, steps: int) -> Contestant:
 
 
 def gymnax_game(game: str, batch: int, steps: int) -> Contestant:
-    """A game of gymnax; a unit is one decision of one game."""
+    """Returns a game of gymnax; a unit is one decision of one game."""
     env, params = require("gymnax", "games of gymnax", "jaxrl[games]").make(game)
     actions, step = env.action_space(params).n, jax.vmap(env.step, in_axes=(0, 0, 0, None))
 
@@ -75,14 +75,12 @@ def _contestant(name: str, one: Step, states: Any, batch: int, steps: int, kept:
 
     program, counter = _compiled(play), iter(range(1, 2**31))
     return Contestant(
-        f"{name}, {batch:,} games",
-        float(batch * steps),
-        lambda: jax.block_until_ready(program(states, next(counter))),
+        f"{name}, {batch:,} games", float(batch * steps), lambda: jax.block_until_ready(program(states, next(counter)))
     )
 
 
 def contestants(batch: int = 4096, steps: int = 64) -> list[Contestant]:
-    """All games of both."""
+    """Returns all games of both."""
     return [pgx_game(game, batch, steps) for game in PGX] + [gymnax_game(game, batch, steps) for game in GYMNAX]
 
 

@@ -31,7 +31,7 @@ ROUNDS_PER_CALL = 2000
 
 
 def contestants(seed: int = 1) -> list[Contestant]:
-    """The peer's fastest ways to play; `units` are exact counts of decisions."""
+    """Returns the peer's fastest ways to play; `units` are exact counts of decisions."""
     return [
         _whole_rounds(range(1, LONGEST_ROUND + 1), seed, "OpenSpiel oh_hell, whole rounds of 1-10 tricks"),
         _whole_rounds([LONGEST_ROUND], seed, "OpenSpiel oh_hell, whole rounds of 10 tricks"),
@@ -41,7 +41,7 @@ def contestants(seed: int = 1) -> list[Contestant]:
 
 
 def decisions(tricks: int) -> int:
-    """Decisions of one round: a bid per seat and a card per seat and trick."""
+    """Returns decisions of one round: a bid per seat and a card per seat and trick."""
     return PLAYERS * (1 + tricks)
 
 

@@ -21,18 +21,13 @@ from scripts.benchmark.report import compare
 
 
 def contestant(config: Any, env: Env) -> Contestant:
-    """One whole iteration of `config.ppo`'s shape per block, playing and learning; a unit is one decision."""
+    """Returns one whole iteration of `config.ppo`'s shape per block, playing and learning; a unit is one decision."""
     torch = require("torch", "MaskablePPO", "jaxrl[sb3]")
     contrib = require("sb3_contrib", "MaskablePPO", "jaxrl[sb3]")
     from jaxrl_envs.adapters.sb3 import SeatVecEnv
 
     ppo, train, network = config.ppo, config.train, config.network
-    activations = {
-        "relu": torch.nn.ReLU,
-        "tanh": torch.nn.Tanh,
-        "gelu": torch.nn.GELU,
-        "silu": torch.nn.SiLU,
-    }
+    activations = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "gelu": torch.nn.GELU, "silu": torch.nn.SiLU}
     layers = list(network.hidden)
     model = contrib.MaskablePPO(
         "MlpPolicy",
@@ -46,10 +41,7 @@ def contestant(config: Any, env: Env) -> Contestant:
         gae_lambda=ppo.gae_lambda,
         clip_range=ppo.clip,
         max_grad_norm=ppo.max_grad_norm,
-        policy_kwargs={
-            "net_arch": {"pi": layers, "vf": layers},
-            "activation_fn": activations[network.activation],
-        },
+        policy_kwargs={"net_arch": {"pi": layers, "vf": layers}, "activation_fn": activations[network.activation]},
         device="cpu",
         verbose=0,
     )

@@ -36,7 +36,7 @@ RLGYM = "jaxrl[rlgym], then pip install --no-deps rlgym-rocket-league==2.0.1"  #
 
 
 def our_ticks(env: CarSoccer, batch: int) -> Contestant:
-    """The physics alone, without observation, mask or reward; a unit is one tick of one arena."""
+    """Returns the physics alone, without observation, mask or reward; a unit is one tick of one arena."""
 
     def play(arenas: Arena, seed: jax.Array) -> Arena:
         shape = (CALLS, batch, env.num_players)
@@ -62,13 +62,13 @@ def our_ticks(env: CarSoccer, batch: int) -> Contestant:
 
 
 def our_decisions(env: CarSoccer, batch: int) -> Contestant:
-    """Random play, observation and mask written; a unit is one decision of one car."""
+    """Returns random play, observation and mask written; a unit is one decision of one car."""
     found = play.contestant(env, batch=batch, view="observed", name=f"jaxrl, {batch:,} arenas")
     return found._replace(units=found.units * env.num_players, info={})
 
 
 def rocketsim_ticks(size: int, calls: int = 16) -> Contestant:
-    """RocketSim alone with `size` cars in a team; a unit is one tick of one arena."""
+    """Returns RocketSim alone with `size` cars in a team; a unit is one tick of one arena."""
     simulator: Any = rocketsim.started()  # RLGym finds it started and takes the same arena
     rng, arenas = np.random.default_rng(size), []
     for number in range(ARENAS):
@@ -96,7 +96,7 @@ def rocketsim_ticks(size: int, calls: int = 16) -> Contestant:
 
 
 def rlgym_decisions(size: int, steps: int = 32) -> Contestant:
-    """RLGym around RocketSim with `size` cars in a team; a unit is one decision of one car."""
+    """Returns RLGym around RocketSim with `size` cars in a team; a unit is one decision of one car."""
     made = _rlgym(size)
     rng = np.random.default_rng(size)
     made.reset()
@@ -111,7 +111,7 @@ def rlgym_decisions(size: int, steps: int = 32) -> Contestant:
 
 
 def _rlgym(size: int) -> Any:
-    """RLGym's environment with the observation and the actions of ours."""
+    """Returns RLGym's environment with the observation and the actions of ours."""
     api = require("rlgym.api", "RLGym", RLGYM)
     from rlgym.rocket_league import action_parsers, obs_builders
     from rlgym.rocket_league import done_conditions as done

@@ -21,7 +21,7 @@ from tests.support.small_runs import configure, train
 
 pytestmark = pytest.mark.thorough
 
-GAMES = {"compiled": "tests.support.nim:Nim", "host": "tests.support.nim:HostNim"}
+GAMES = {"compiled": "examples.nim:Nim", "host": "tests.support.nim:HostNim"}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,8 @@ def test_evaluated_exported_and_met_by_others(home: Path, game: str, tmp_path: P
     assert cli.main(["export", run, str(tmp_path / "nim.jaxrl")]) == 0
     assert json.loads((home / "runs" / game / "evaluation.json").read_text())
     policy = load_policy(tmp_path / "nim.jaxrl")
-    observation = np.asarray(np.arange(13) == 2, policy.env.observation_spec.dtype)
+    spec = policy.env.observation_spec
+    observation = np.asarray(np.arange(spec.shape[0]) == 2, spec.dtype)
     probabilities = policy.probabilities(observation, [True, True, False])
     assert probabilities[2] == 0.0 and sorted(probabilities) == [0.0, 0.0, 1.0]
     action = policy.act(observation, [True, True, False], greedy=False)

@@ -128,9 +128,8 @@ def test_people_read_what_their_seat_knows():
     env = make("openspiel:phantom_ttt")
     state = env.init(jax.random.key(0))
     after = env.step(state, jnp.int32(5), jax.random.key(0))
-    assert (
-        env.render(after, None) == "...\n..x\n..." and "x" in env.render(after, 0) and "x" not in env.render(after, 1)
-    )
+    assert env.render(after, None) == "...\n..x\n..."
+    assert "x" in env.render(after, 0) and "x" not in env.render(after, 1)
     assert env.event(state, 5, after, 0) == env.event(state, 5, after) == "seat 0: x(1,2)"
     assert env.event(state, 5, after, 1) == "seat 0 has acted"
     assert env.action_name(5) == "(1,2)"

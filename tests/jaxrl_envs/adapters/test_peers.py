@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import jax
+import dataclasses
+
 import pytest
 
 from jaxrl import config as configs
@@ -50,26 +51,16 @@ def test_pgx_is_stepped():
     assert contestant.units == 12
 
 
-@pytest.mark.parametrize("separate", [True, False])
-def test_the_pure_ppo_learns(separate):
-    pytest.importorskip("gymnax")
-    from scripts.benchmark.peers import pure_ppo
+def test_the_plain_loop_and_ours_have_equal_settings():
+    from scripts.benchmark.peers import plain_ppo
 
-    settings = pure_ppo.PeerSettings(num_envs=32, num_steps=64, updates=30, separate=separate, learning_rate=1e-3)
-    program, learner = pure_ppo.build(settings)
-    _, returns = jax.jit(lambda learner: pure_ppo.run(program, learner))(learner)
-    assert returns[0] < 60 and returns[-5:].mean() > 2.5 * returns[0]
-
-
-def test_the_pure_ppo_and_ours_have_equal_settings():
-    from scripts.benchmark.peers import pure_ppo
-
-    settings = pure_ppo.PeerSettings()
-    config = pure_ppo.equal_config(settings)
-    train, ppo = config.train, config.ppo
-    assert (train.num_envs, train.num_steps, train.updates_per_call) == settings[:2] + (settings.updates,)
-    assert (ppo.epochs, ppo.minibatches, tuple(config.network.hidden)) == settings[2:5]
-    assert (ppo.gamma, ppo.gae_lambda, ppo.clip, ppo.max_grad_norm) == (0.99, 0.95, 0.2, 0.5)
+    settings = dataclasses.replace(plain_ppo.SETTINGS, lanes=8, steps=4)
+    config = plain_ppo.equal_config(settings)
+    found = plain_ppo.contestant(settings, games.Corridor())
+    found.block()
+    assert found.units == config.batch_size * config.train.updates_per_call
+    ppo = config.ppo
+    assert (ppo.gamma, ppo.gae_lambda, ppo.clip, ppo.max_grad_norm, ppo.epochs) == (0.99, 0.95, 0.2, 0.5, 4)
 
 
 def test_a_block_of_stable_baselines_is_a_whole_iteration(monkeypatch):

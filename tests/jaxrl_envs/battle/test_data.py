@@ -170,9 +170,8 @@ def test_a_map_without_a_legal_deployment_is_refused() -> None:
     blocked = map_from_tree({"walls": [[0, 47, 39, 59]]}, name="blocked")  # the zone on the right, but two columns
     with pytest.raises(UserError, match="map 'blocked' has no legal deployment for roster 'horde' on the right: unit"):
         check(blocked, deploy=0)
-    with pytest.raises(
-        UserError, match=r"roster 'line' on the right: unit 'Captain' \(1 model\) finds no room in the 15"
-    ):
+    said = r"roster 'line' on the right: unit 'Captain' \(1 model\) finds no room in the 15"
+    with pytest.raises(UserError, match=said):
         check(map_from_tree({"walls": [[0, 45, 39, 59]]}), deploy=1)
     check(map_from_tree({"walls": [[10, 45, 39, 59]]}))
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import gzip
-import json
 from collections.abc import Callable
 from operator import setitem
 from pathlib import Path
 
 import pytest
 
-from jaxrl import cli
 from jaxrl_envs.battle.golden import KINDS, differences
 from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.golden import verify
-from tests.support.generate import write
+from tests.support.generate import read, write
 from tests.support.paths import GOLDEN
 
 FILE = GOLDEN / "battle" / "battles.jsonl.gz"
@@ -30,8 +28,7 @@ def test_golden_battles() -> None:
 @pytest.fixture(scope="module")
 def battles() -> list[dict]:
     """Two battles: one of random players, one of two styles with an end before the round limit."""
-    with gzip.open(FILE, "rt") as lines:
-        recorded = [json.loads(line) for line in lines]
+    recorded = read(FILE)
     found = [recorded[1], recorded[4]]
     assert [battle["players"] for battle in found] == [["random", "random"], ["objective", "aggressor"]]
     return found
@@ -115,19 +112,6 @@ def test_tape_is_played_too(battles: list[dict], tmp_path: Path) -> None:
         damage(recorded[0])
         found = [str(entry) for entry in differences(recorded[0])]
         assert any(named in entry for entry in found), found
-
-
-def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
-    assert cli.main(["verify", "battle", written(tmp_path, battles)]) == 0
-    assert "2 battles from key and tape, 272 decisions each, 0 disagreements" in capsys.readouterr().out
-    recorded = copy.deepcopy(battles)
-    more(recorded[1]["result"]["vp"], 1)
-    assert cli.main(["verify", "battle", written(tmp_path, recorded)]) == 1
-    printed = capsys.readouterr().out
-    assert f"first disagreement: battle {battles[1]['id']}, key, end: vp expected" in printed
-    assert cli.main(["verify", "battle", str(tmp_path / "missing")]) == 2
-    complaint = capsys.readouterr().err.strip()
-    assert "cannot read" in complaint and "\n" not in complaint
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,7 @@ from tests.jaxrl_envs.battle.referee.battle import Battle
 from tests.jaxrl_envs.battle.referee.battle_dice import Dice, battle_key, mix
 from tests.jaxrl_envs.battle.referee.battle_observe import observation, planes
 from tests.jaxrl_envs.battle.referee.battle_script import STYLES, choices
-from tests.support.generate import write
+from tests.support.generate import read, write
 from tests.support.paths import GOLDEN
 
 FILE = GOLDEN / "battle" / "battles.jsonl.gz"
@@ -29,8 +27,7 @@ FILE = GOLDEN / "battle" / "battles.jsonl.gz"
 
 @pytest.fixture(scope="module")
 def golden() -> list[dict]:
-    with gzip.open(FILE, "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return read(FILE)
 
 
 def test_random_numbers() -> None:

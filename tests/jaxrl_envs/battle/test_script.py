@@ -138,18 +138,6 @@ def test_the_subject_is_the_reference_where_no_unit_decides():
     assert enemy[0, 55:] == pytest.approx([0, 1, 0, 0, 0]) and not own[:, 55:57].any()
 
 
-def test_planes():
-    battle = make([unit()], [unit()], {**TREE, "barricades": [[3, 10, 4, 10]], "walls": [[8, 20, 8, 22]]})
-    arrange(battle, 0, 0, cross(15, 24))
-    left, right = battle.planes(0), battle.planes(1)
-    assert left["terrain"].shape == (32, 48) and left["terrain"].dtype == np.uint8
-    assert {tuple(cell) for cell in np.argwhere(left["terrain"] == 1)} == {(3, 10), (4, 10)}
-    assert {tuple(cell) for cell in np.argwhere(left["terrain"] == 2)} == {(8, 20), (8, 21), (8, 22)}
-    assert {tuple(cell) for cell in np.argwhere(left["own"])} == set(cross(15, 24)) and left["own"].max() == 1
-    for name, mirrored in (("terrain", "terrain"), ("own", "enemy"), ("enemy", "own")):
-        assert np.array_equal(left[name], right[mirrored][:, ::-1])
-
-
 # ---- caches ---------------------------------------------------------------------------------------------------------
 
 
@@ -165,18 +153,3 @@ def test_caches_after_arranging():
         battle.check_caches()
         again = Battle(battle.rules, saved=battle.save())
         assert np.array_equal(again.observe(0), fresh)
-
-
-def test_arranging_refuses_what_cannot_be():
-    battle = make([unit()], [unit()], {**TREE, "barricades": [[3, 10, 3, 10]]})
-    arrange(battle, 1, 0, cross(15, 24))
-    before = battle.save()
-    for cells in ([(3, 10)], [(-1, 0)], [(0, 48)], [(15, 24)], [(5, 9), (5, 9)], cross(9, 9) + [(11, 9)]):
-        with pytest.raises(ValueError, match="cell|models"):
-            arrange(battle, 0, 0, cells)
-    with pytest.raises(ValueError, match="no unit 1"):
-        arrange(battle, 0, 1, [(5, 9)])
-    for question in ({"kind": SHOOT, "unit": 3}, {"kind": SNAP, "subject": -1}, {"kind": 11, "unit": 0}):
-        with pytest.raises(ValueError, match="there is no"):
-            pose(battle, side=0, **question)
-    assert battle.save() == before

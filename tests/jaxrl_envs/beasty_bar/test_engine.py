@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gzip
-import json
 from collections.abc import Callable
 from operator import setitem
 from pathlib import Path
@@ -15,15 +13,14 @@ from jaxrl import cli
 from jaxrl_envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KINDS
 from jaxrl_envs.shared.golden import Kind, verify
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_generate as generate
-from tests.support.generate import write
+from tests.support.generate import read, write
 from tests.support.paths import GOLDEN
 
 FOLDER = GOLDEN / "beasty_bar"
 
 
 def golden(name: str) -> list[dict]:
-    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return read(FOLDER / f"{name}.jsonl.gz")
 
 
 def differences(kind: Kind, recorded: list[dict]) -> list:
@@ -32,9 +29,8 @@ def differences(kind: Kind, recorded: list[dict]) -> list:
 
 def test_games() -> None:
     recorded = golden("games") + list(generate.games(7, 500))
-    assert len(recorded) == 2_000 and {action for game in recorded for _, _, action, *_ in game["moves"]} == {
-        *range(31)
-    }
+    assert len(recorded) == 2_000
+    assert {action for game in recorded for _, _, action, *_ in game["moves"]} == {*range(31)}
     assert all(21 <= len(game["moves"]) <= 24 for game in recorded)
     assert {len(legal) for game in recorded for _, legal, *_ in game["moves"]} == {*range(1, 16)}
     assert differences(GAMES, recorded) == []
@@ -113,31 +109,21 @@ def test_wrong_best_ids_are_caught(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "sentence"),
+    ("kind", "name", "value", "sentence"),
     [
-        ("decks", [[1] * 12, list(range(1, 13))], "a deck is not a permutation"),
-        ("start", 2, "start must be 0..1, not 2"),
-        ("moves", [], "the number of turns is impossible"),
-        ("moves", [[0, [0], 31, [0], [0, 0], [0, 0]]], "moves.0.2 must be 0..30, not 31"),
-        ("points", [1, 2, 3], "points must be a list of 2, not [1, 2, 3]"),
+        ("games", "decks", [[1] * 12, list(range(1, 13))], "a deck is not a permutation"),
+        ("games", "start", 2, "start must be 0..1, not 2"),
+        ("games", "moves", [], "the number of turns is impossible"),
+        ("games", "moves", [[0, [0], 31, [0], [0, 0], [0, 0]]], "moves.0.2 must be 0..30, not 31"),
+        ("games", "points", [1, 2, 3], "points must be a list of 2, not [1, 2, 3]"),
+        ("bot_choices", "queue", [0, 0], "the queue has at most four different cards"),
+        ("bot_choices", "hand", [[1, 2, 3, 4], [5, 6, 7, 8]], "a card is in two places, or in none"),
+        ("bot_choices", "ply", 9, "after 4 turns of a seat its deck has another size"),
+        ("bot_choices", "score", [1.0], "every legal id needs a score"),
     ],
 )
-def test_malformed_game_names_its_line(name: str, value, sentence: str, games: list[dict], tmp_path: Path, capsys):
-    assert cli.main(["verify", "beasty_bar", written(tmp_path, [games[0], {**games[1], name: value}])]) == 2
-    assert f"line 2: not a record of games ({sentence}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("queue", [0, 0], "the queue has at most four different cards"),
-        ("hand", [[1, 2, 3, 4], [5, 6, 7, 8]], "a card is in two places, or in none"),
-        ("ply", 9, "after 4 turns of a seat its deck has another size"),
-        ("score", [1.0], "every legal id needs a score"),
-    ],
-)
-def test_malformed_choice_names_its_line(name: str, value, sentence: str, tmp_path: Path, capsys) -> None:
-    recorded = golden("bot_choices")[:2]
+def test_a_malformed_record_names_its_line(kind: str, name: str, value, sentence: str, tmp_path: Path, capsys) -> None:
+    recorded = golden(kind)[:2]
     recorded[1][name] = value
     assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 2
-    assert f"line 2: not a record of bot choices ({sentence}" in capsys.readouterr().err
+    assert f"line 2: not a record of {kind.replace('_', ' ')} ({sentence}" in capsys.readouterr().err

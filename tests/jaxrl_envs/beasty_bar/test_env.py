@@ -226,22 +226,6 @@ def test_noisy_is_heuristic_with_one_normal_noise_per_legal_id() -> None:
     assert undecided >= 5
 
 
-def test_single_bots_and_small_switches_play_alike() -> None:
-    env, (_, states) = BeastyBar(), positions()
-    assert list(env.bots) == list(bots.NAMES)
-    keys = jax.random.split(jax.random.key(6), GAMES)
-    single = jax.jit(jax.vmap(env.bots["online"]))(states, keys)
-    switch = jax.jit(jax.vmap(env.bot_switch(["skunk", "online"]), in_axes=(0, None, 0)))(states, jnp.int32(1), keys)
-    for game, a, b in zip(referee_positions(), single.tolist(), switch.tolist(), strict=True):
-        assert {a, b} <= set(referee_bots.best("online", game))
-
-
-@pytest.mark.parametrize("names", [[], ["heuristik"]])
-def test_a_switch_of_unknown_bots_is_an_error(names: list[str]) -> None:
-    with pytest.raises(UserError, match="beasty_bar"):
-        BeastyBar().bot_switch(names)
-
-
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-
 import pytest
 
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar as referee
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_bots as bots
+from tests.support.generate import read
 from tests.support.paths import GOLDEN
 
 FOLDER = GOLDEN / "beasty_bar"
 
 
 def golden(name: str) -> list[dict]:
-    """The records of one golden file."""
-    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return read(FOLDER / f"{name}.jsonl.gz")
 
 
 NAMES = "skunk parrot kangaroo monkey chameleon seal zebra giraffe snake crocodile hippo lion".split()

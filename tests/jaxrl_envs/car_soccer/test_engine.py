@@ -97,9 +97,8 @@ def rotated(arena: Arena) -> Arena:
     own = arena.cars.flip_torque  # in the car's axes
     arena = jax.tree.map(turn, arena, is_leaf=is_vector)
     other = moved_pads(-1, -1)
-    return arena.replace(
-        cars=arena.cars.replace(flip_torque=own), pads=jax.tree.map(lambda leaf: leaf[:, other], arena.pads)
-    )
+    pads = jax.tree.map(lambda leaf: leaf[:, other], arena.pads)
+    return arena.replace(cars=arena.cars.replace(flip_torque=own), pads=pads)
 
 
 @pytest.mark.parametrize(("change", "signs"), [(mirrored, (1, -1, 1, -1, -1, 1, 1, 1)), (rotated, (1,) * 8)])

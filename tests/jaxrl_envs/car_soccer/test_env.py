@@ -146,10 +146,8 @@ def test_a_training_of_a_thousand_steps():
 
 
 def test_the_presets_are_as_they_say():
-    half_lives = {"car_soccer": 10.0, "car_soccer_shoot": 4.6, "car_soccer_duel": 6.6, "car_soccer_lstm": 10.0}
-    half_lives |= {"car_soccer_match": 10.0}
+    half_lives = {"car_soccer": 10.0, "car_soccer_shoot": 4.6, "car_soccer_duel": 6.6, "car_soccer_match": 10.0}
     for name, seconds in half_lives.items():
         config = load(name)
         game = CarSoccer(**config.env.options)
         assert abs(config.ppo.gamma - 0.5 ** (game.seconds / seconds)) < 1e-4
-    assert config.network.recurrent.width == 256 and config.ppo.sequence == 16

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
+import json
 import sys
 import types
 
@@ -20,6 +22,7 @@ from jaxrl_envs.car_soccer.simulators.agents import RLGymAgent
 from jaxrl_envs.car_soccer.simulators.rlgym import RLGym
 from jaxrl_envs.car_soccer.simulators.rocketsim import ArenaView, Pitch, packed, unpacked
 from jaxrl_envs.shared.errors import UserError
+from scripts import car_soccer_recordings
 from tests.support.car_soccer_states import crowds, engine, random_controls
 
 TEAMS = (0, 1, 1)
@@ -212,6 +215,32 @@ def test_an_agent_of_rlgym_plays_the_rows_that_it_chooses(simulator):
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
     for kind in (Chooses, Presses):
         np.testing.assert_array_equal(jax.jit(jax.vmap(kind(game).actions))(states), [[20, 89]] * 3)
+
+
+def test_the_first_tick_after_a_start_is_like_any_other(simulator) -> None:
+    """A car that a ramp presses moves the same in a new arena and in a used one."""
+    start = car_soccer_recordings.ramp(np.random.default_rng(0))
+    new, used = (car_soccer_recordings.Recorder(simulator, (0,), start) for _ in range(2))
+    used.arena.step(60)
+    used.arena.remove_car(used.cars[0])  # whose wheels remember their pushes
+    used.cars = [used.arena.add_car(0, 0)]
+    used.cars[0].set_state(new.cars[0].get_state())
+    used.arena.ball.set_state(new.arena.ball.get_state())
+    for recorder in (new, used):
+        recorder.press(np.array([[1.0, 0, 0, 0, 0, 0, 0, 0]]))
+        recorder.arena.step(5)
+    places = [recorder.cars[0].get_state().pos.as_tuple() for recorder in (new, used)]
+    np.testing.assert_allclose(*places, rtol=0, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_recordings_are_recorded_again(simulator, tmp_path) -> None:
+    """`python -m scripts.car_soccer_recordings` writes the files that are in the repository."""
+    assert car_soccer_recordings.main([str(tmp_path)]) == 0
+    for name in car_soccer_recordings.FILES:
+        folders = tmp_path, car_soccer_recordings.FOLDER
+        read = [json.loads(gzip.decompress((folder / name).read_bytes())) for folder in folders]
+        assert read[0] == read[1], name
 
 
 # ---- as in RLGym ----------------------------------------------------------------------------------------------------

@@ -263,6 +263,11 @@ class OpenTable(HighCard):
         return " ".join(str(int(owner)) for owner in state.owner)
 
 
+class Whispers(HighCard):
+    def action_note(self, state, action):
+        return str(int(state.owner[0]))
+
+
 @breaks("clickable")
 class ClicksTellOfTheStock(HighCard):
     def render_svg(self, state, seat=None):
@@ -301,7 +306,7 @@ def test_a_broken_promise_is_caught_by_its_check(name):
 
 
 def test_every_check_has_a_broken_game():
-    elsewhere = {"final_observation_kept", "program_size"}  # the two tests below
+    elsewhere = {"final_observation_kept", "program_size", "launches_on_a_gpu"}  # the tests below
     assert set(BROKEN) == set(CHECKS) - elsewhere
 
 
@@ -370,6 +375,10 @@ def test_unseen_leaves_of_a_perfect_information_game_are_named():
     ]
 
 
+def test_a_note_of_an_action_that_tells_a_secret_is_caught():
+    assert "note" in check(Whispers(), games=6, only=["rendering_keeps_secrets"]).failures["rendering_keeps_secrets"]
+
+
 def test_an_event_that_keeps_a_secret_passes():
     class Discreet(SecretBid):
         def event(self, before, action, after, seat=None):
@@ -397,6 +406,32 @@ def test_a_slow_compile_is_caught(monkeypatch):
     assert "to compile" in report.failures["program_size"]
 
 
+class LoopsByData(HighCard):
+    def _step(self, state, action, key):
+        rounds = jax.lax.while_loop(lambda n: n < action, lambda n: n + 1, jnp.int32(0))
+        return super()._step(state, rounds, key)
+
+
+class Shuffles(HighCard):
+    def _step(self, state, action, key):
+        return super()._step(state, jnp.sort(jnp.stack([action, action]))[0], key)
+
+
+class WritesAtAnIndex(HighCard):
+    def _step(self, state, action, key):
+        return super()._step(state, jnp.zeros(8, jnp.int32).at[action].add(action)[action], key)
+
+
+@pytest.mark.parametrize(
+    ("game", "advice"),
+    [(LoopsByData, "waits for the host in each round"), (Shuffles, "a sort"), (WritesAtAnIndex, "x.at[i].set(y)")],
+)
+def test_lines_that_a_gpu_dislikes_are_named_with_advice(game, advice):
+    report = check(game(), games=2, only=["launches_on_a_gpu"])
+    [told] = [each for each in report.results[0].note.split("; ") if f"({game.__name__}._step)" in each]
+    assert report.ok and "test_conformance.py:" in told and advice in told
+
+
 def test_a_crash_of_the_game_is_a_finding_not_a_crash_of_the_suite():
     class Crashes(HighCard):
         def _step(self, state, action, key):
@@ -418,9 +453,8 @@ def run(*words):
 def test_the_command_reports_success_and_failure(capsys):
     assert run("tests.support.games:RockPaperScissors", "num_players=3", "--games", "2", "--only", "seat_to_move") == 0
     assert "PASS  seat_to_move" in capsys.readouterr().out
-    assert (
-        run("tests.jaxrl_envs.conformance.test_conformance:UndeclaredCut", "--games", "16", "--only", "truncation") == 1
-    )
+    game = "tests.jaxrl_envs.conformance.test_conformance:UndeclaredCut"
+    assert run(game, "--games", "16", "--only", "truncation") == 1
     out = capsys.readouterr().out
     assert "FAIL  truncation" in out and "does not fulfil the contract" in out
 

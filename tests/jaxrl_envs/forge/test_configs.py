@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 
 import pytest
-import yaml
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
@@ -36,31 +34,14 @@ def test_every_game_has_a_daemon_and_an_actor_of_its_own(name):
     assert config.sebulba.timeout > 3 * config.forge.decision_timeout  # a JVM is found dead before the run gives up
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_numbers_in_comments_are_right(name):
-    for told in re.findall(r"total_steps: .*?, ([\d,]+) updates", text_of(name)):
-        assert int(told.replace(",", "")) == configs.load(name).num_updates
-
-
-def test_overrides_in_the_heads_are_understood():
-    heads = [
-        (name, line) for name in NAMES for line in text_of(name).splitlines() if line.startswith("#   jaxrl train")
-    ]
-    assert len(heads) == 7
-    for name, line in heads:
-        overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
-        assert f"--config {name}" in line and configs.load(name, overrides)
-        assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
-
-
 def test_a_run_may_go_on_with_forge_on_other_machines():
     """`jaxrl train --continue` refuses other settings of what is learnt; these decide nothing."""
     here, there = (
         configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])
     )
-    assert here != there and start.without_deployment(here) == start.without_deployment(there)
+    assert here != there and start.settings_of(here) == start.settings_of(there)
     other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
-    assert start.without_deployment(here) != start.without_deployment(other)
+    assert start.settings_of(here) != start.settings_of(other)
 
 
 def test_any_deck_means_all_that_are_shipped_and_others_in_the_evaluation():

@@ -12,11 +12,11 @@ from jaxrl import cli
 from jaxrl_envs.forge.deckbuilding.deck import read_deck
 from jaxrl_envs.forge.diagnosis import Diagnosis
 from jaxrl_envs.forge.fleet import find
-from jaxrl_envs.forge.fleet.find import find_decks, find_forge, find_java
+from jaxrl_envs.forge.fleet.find import find_forge, find_java
 from jaxrl_envs.forge.fleet.profiles import PROFILES, java_flags
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared.errors import UserError
-from tests.support.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
 
 CARDS = len({name for path in find.DECKS.glob("*.dck") for name in read_deck(path).cards})
 JAR = "forge-gui-desktop-{}-jar-with-dependencies.jar"
@@ -46,10 +46,7 @@ def test_a_release_is_found_by_configuration_and_by_environment(tmp_path, monkey
 def test_a_missing_home_is_said_in_one_sentence(monkeypatch):
     with pytest.raises(UserError) as error:
         find_forge()
-    text = str(error.value)
-    assert "set forge.home or the environment variable FORGE_HOME" in text
-    assert "forge-gui-desktop-*-jar-with-dependencies.jar and res/" in text
-    assert "github.com/Card-Forge/forge/releases" in text and "\n" not in text
+    assert "set forge.home or the environment variable FORGE_HOME" in str(error.value) and "\n" not in str(error.value)
     monkeypatch.setenv("FORGE_HOME", "/nowhere/at/all")
     with pytest.raises(UserError, match="FORGE_HOME is '/nowhere/at/all', but there is no such folder"):
         find_forge()
@@ -98,12 +95,6 @@ def test_a_jar_of_another_name_is_known_by_what_is_in_it(tmp_path):
             jar.writestr("forge/game/Game.class", "")
             jar.writestr("META-INF/MANIFEST.MF", manifest)
         assert find_forge(str(home))[1:] == (home / "mine.jar", home / "res", version)
-
-
-def test_decks_of_ones_own(tmp_path):
-    assert find_decks() == find.DECKS and find_decks(str(tmp_path)) == tmp_path
-    with pytest.raises(UserError, match="forge.decks is '/nowhere', but there is no such folder"):
-        find_decks("/nowhere")
 
 
 # ---- Java ---------------------------------------------------------------------------------------------------------
@@ -186,15 +177,6 @@ def test_flags():
     assert [allow in java_flags("g1", 300, Path("/x"), version) for version in ("17.0.1", "25-ea")] == [False, True]
 
 
-def test_flags_of_the_user():
-    """They come last, and one that chooses a collector replaces that of the profile."""
-    flags = java_flags("g1", 300, Path("/x"), own=("-XX:NewRatio=1",), jfr=Path("/y/daemon-0.jfr"))
-    assert flags[-1] == "-XX:NewRatio=1" and "-XX:+UseG1GC" in flags
-    assert "-XX:StartFlightRecording=filename=/y/daemon-0.jfr,dumponexit=true,settings=profile" in flags
-    flags = java_flags("g1", 300, Path("/x"), own=("-XX:+UseZGC",))
-    assert "-XX:+UseZGC" in flags and not set(PROFILES["g1"]) & set(flags)
-
-
 def test_flags_reach_the_jvm(tmp_path):
     words = tmp_path / "words"
     java = fake_java(tmp_path)
@@ -203,9 +185,8 @@ def test_flags_reach_the_jvm(tmp_path):
     home = fake_home(tmp_path, card=True)
     good, _, problems = diagnosed(Deployment(home=str(home), java=str(java), heap_mb=300, **keys))
     assert good, problems
-    assert (
-        f"filename={tmp_path}/jfr/daemon-0.jfr," in words.read_text() and "-XX:NewRatio=1 -Dx=a b" in words.read_text()
-    )
+    said = words.read_text()
+    assert f"filename={tmp_path}/jfr/daemon-0.jfr," in said and "-XX:NewRatio=1 -Dx=a b" in said
     assert (tmp_path / "jfr").is_dir()
     with pytest.raises(UserError, match="forge.jvm_options.* must be options that begin with -"):
         Deployment(jvm_options=("Xmx3g",))
@@ -228,13 +209,8 @@ def test_everything_is_there(tmp_path):
     for part in (
         f"Java      17.0.9 at {java}",
         f"Forge     {VERSION} at {home} (forge-gui-desktop-{VERSION}-jar-with-dependencies.jar, {CARDS} cards)",
-        "counterspells",
         "profile   serial (-XX:+UseSerialGC), heap 300 MiB",
-        "until #0 was ready",
-        "MiB resident",
         "AI        Ai(1)-a won after",
-        f"random    {DECISIONS} decisions in",
-        "ms of the JVM's CPU",
         "left      to Forge's AI beside 5 choices: 3 payment",
         "Magic can be played here.",
     ):

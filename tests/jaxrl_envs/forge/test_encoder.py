@@ -255,9 +255,8 @@ def test_blockers_that_are_too_few_stay_at_home():
 def test_more_options_than_actions():
     def searching(count, kinds, zone="Library", **more):
         options = [{"index": i, "kind": "card", "name": f"card {i % kinds}", "zone": zone} for i in range(count)]
-        return ForgeDecision(
-            encoded(SMALL | {"decision_type": "choose_entity", "optional": False, "options": options} | more)
-        )
+        fields = {"decision_type": "choose_entity", "optional": False, "options": options}
+        return ForgeDecision(encoded(SMALL | fields | more))
 
     merged, most = searching(120, 7), at.NUM_ACTIONS - 1
     assert (merged.legal, merged.cut) == (list(range(1, 8)), 0)

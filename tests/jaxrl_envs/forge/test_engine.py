@@ -7,14 +7,12 @@ import gc
 import numpy as np
 import pytest
 
-from jaxrl_envs.contract import registry
 from jaxrl_envs.forge import layout as at
 from jaxrl_envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
 from jaxrl_envs.forge.engine.live_game import Terms
 from jaxrl_envs.forge.engine.state import ENDS
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, EngineError, IllegalAction, make_buffers
 from jaxrl_envs.shared.errors import UserError
@@ -111,13 +109,6 @@ def test_forges_ai_takes_a_seat_over():
         assert fleet.fakes[0].answers.count("ai!") == 1
 
 
-def test_an_unknown_type_is_left_to_forge():
-    with scripted(faults={(1, 3): "unknown"}) as fleet:
-        played = [row[0] for row in trace(engine_on(fleet), 12)]
-        assert "ai" in fleet.fakes[0].answers and fleet.failures == []
-    assert max(info_of(step, "unknown_types") for step in played) == 1
-
-
 def test_a_refused_answer_is_left_to_forge():
     def strict(daemon, wanted):
         line = line_of({"decision_type": "confirm_action", "decision_id": 1, "seat": 0, "game_state": {"turn": 1}})
@@ -132,8 +123,7 @@ def test_a_refused_answer_is_left_to_forge():
     assert info_of(played[1], "refused_answers") == 1 and np.frombuffer(played[1][4], np.float32)[1] == 1.0
 
 
-# ---- faults; others are in tests/jaxrl_envs/forge/test_faults.py
-# ---------------------------------------------------------------
+# ---- faults; others are in test_faults.py ---------------------------------------------------------------------------
 
 
 def test_newgame_without_an_answer_is_a_fault_of_its_own():
@@ -270,9 +260,8 @@ def test_shaping_pays_the_same_in_sum():
 def test_a_dropped_engine_gives_its_daemons_back():
     with scripted(2) as fleet:
         fleet.start()
-        assert wait_until(
-            lambda: all(each.free for each in fleet.daemons)
-        )  # else one game may have to give way to the other
+        # else one game may have to give way to the other
+        assert wait_until(lambda: all(each.free for each in fleet.daemons))
         engine = engine_on(fleet, 2)
         with HostPool(engine) as pool:
             pool.start(make_buffers(engine, 2))
@@ -383,28 +372,3 @@ def test_pairs_of_decks():
 def test_wrong_options(options, message):
     with pytest.raises(UserError, match=message):
         ForgeGame(**options)
-
-
-def test_decks_are_found(tmp_path):
-    (tmp_path / "My Deck.dck").write_text("[metadata]\nName=Mine\n[Main]\n60 Forest\n")
-    game = ForgeGame(decks=("My Deck", "aggro"))
-    with pytest.raises(UserError, match="there is no deck 'My Deck'"):
-        game.deploy(daemons=1)
-    game.deploy(daemons=1, decks=str(tmp_path))
-    engine = game.engine_on(None, 1)
-    assert engine.pairs[0][0] == str(tmp_path / "My Deck.dck") and engine.pairs[0][1].endswith("decks/aggro.dck")
-    game.deploy(Deployment(daemons=("127.0.0.1:1",)))
-    assert game.engine_on(None, 1).pairs == (("My Deck", "aggro"),)  # the daemon knows where they are
-    with pytest.raises(UserError, match="did you mean 'aggro'"):
-        ForgeGame(decks=("agro",)).deploy(daemons=1)
-
-
-def test_the_game_is_registered():
-    env = registry.make("forge", decks=["aggro", "xcosts"], pairings="all")
-    assert (env.id, env.num_actions, env.delegated, env.game.remote) == (
-        "forge",
-        at.NUM_ACTIONS,
-        len(env.game.bots) - 1,
-        True,
-    )
-    assert registry.options_of("forge")["decks"].doc and registry.game_module("forge", "layout") is at

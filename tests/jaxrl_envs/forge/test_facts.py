@@ -208,9 +208,8 @@ def test_who_blocks_enchants_and_targets_whom():
         | {"targets": [{"kind": "player", "id": 1}, {"kind": "card", "id": 4}, {"kind": "card", "id": 2}]}
     ]
     combat = [{"attacker": 2, "blockers": [4], "defender": {"kind": "player", "id": 1}}]
-    shock, bear, ogre, pacifism, wall = rows_of(
-        entities_of(situation((), mine, theirs, stack=stack, combat=combat), told("Shock"))
-    )
+    found = entities_of(situation((), mine, theirs, stack=stack, combat=combat), told("Shock"))
+    shock, bear, ogre, pacifism, wall = rows_of(found)
     assert pacifism[at.ATTACHED_TO] == 1 + 2 and wall[at.BLOCKS] == 1 + 3 and not bear[at.BLOCKS]
     assert list(shock[at.AIM : at.AIM + 2]) == [1 + 5, 1 + 3] and ogre[at.ATTACKING] == wall[at.BLOCKING] == 1
     assert shock[at.FROM] == 1 + at.ZONES.index("graveyard") and shock[at.ENTITY_PART] == 1 and not shock[at.ABILITY]

@@ -16,7 +16,6 @@ from jaxrl_envs.forge.engine.faults import GameFault
 from jaxrl_envs.forge.engine.games import INFO_NAMES
 from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.state import ENDS, GameState
-from jaxrl_envs.forge.fleet.daemon import FleetError
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.settings import Deployment
@@ -24,10 +23,9 @@ from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link
 from jaxrl_envs.host.game import EngineError
 from tests.support.forge.conversations import RECORDED
-from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
+from tests.support.forge.fake import Fault, RecordedGame, fake_home, fake_java
 from tests.support.forge.lines import server
-from tests.support.forge.play import HASTY, STEPS, FakeFleet, faking, play
-from tests.support.forge.recorded_engine import RecordedGame, read_all
+from tests.support.forge.play import HASTY, STEPS, faking, play
 
 pytestmark = pytest.mark.thorough
 
@@ -239,34 +237,6 @@ def test_a_daemon_that_talks_and_asks_nothing():
         assert fault.value.kind == "timeout"
 
 
-def test_no_daemon_at_all(recorded):
-    gone = FakeDaemon(recorded)
-    gone.close()
-    with FakeFleet([gone]) as fleet, pytest.raises(EngineError) as error:
-        play(fleet, games=1, steps=1)
-    assert isinstance(error.value.__cause__, FleetError) and gone.address in str(error.value)
-
-
-def test_two_learners_on_one_daemon(clean, recorded):
-    """Each waits for the other's games; neither gets another's moves."""
-    found, problems = {}, []
-
-    def learn(name, fleet):
-        try:
-            found[name] = play(fleet, games=1, threads=1, first_slot=name)
-        except Exception as error:
-            problems.append(error)
-
-    with faking(recorded) as one, FakeFleet(one.fakes) as other:
-        threads = [threading.Thread(target=learn, args=each) for each in ((0, one), (4, other))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60.0)
-    assert not problems
-    assert found[0].rows[0] == clean.rows[0] and found[4].rows[0] == clean.rows[4]
-
-
 def test_a_checkpoint_goes_on_with_other_daemons(clean, recorded):
     with faking(recorded, GAMES) as fleet:
         first = play(fleet, steps=80)
@@ -274,9 +244,8 @@ def test_a_checkpoint_goes_on_with_other_daemons(clean, recorded):
     with faking(recorded, GAMES, faults) as fleet:
         second = play(fleet, steps=STEPS - 80, after=first)
     joined = [a + b for a, b in zip(first.rows, second.rows, strict=True)]
-    unlike = {
-        (game, step) for game in range(GAMES) for step in range(STEPS) if joined[game][step] != clean.rows[game][step]
-    }
+    places = ((game, step) for game in range(GAMES) for step in range(STEPS))
+    unlike = {(game, step) for game, step in places if joined[game][step] != clean.rows[game][step]}
     assert not unlike
     assert np.array_equal(second.state, clean.state)
 
@@ -285,7 +254,8 @@ def test_what_is_recorded_is_what_was_said(clean, recorded, tmp_path):
     """forge.record: played again with the answers in the files, by a server that takes no others."""
     with faking(recorded, GAMES, record=str(tmp_path)) as fleet:
         same(play(fleet), clean)
-    games = read_all([tmp_path])
+    found = [each for path in recording.find([tmp_path]) for each in recording.read(path)]
+    games = [each for each in found if each.complete]
     assert len(games) == clean.ended
     with faking([RecordedGame(each) for each in games], GAMES, strict=True) as fleet:
         found = play(fleet, steps=30)

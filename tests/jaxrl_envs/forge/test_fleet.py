@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxrl_envs.forge.fleet import classes, jvm, supervisor
+from jaxrl_envs.forge.fleet import classes, supervisor
 from jaxrl_envs.forge.fleet.daemon import TOKEN, FleetError, RemoteDaemon
-from jaxrl_envs.forge.fleet.find import Java, find_forge
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.scratch import LOCK, PREFIX
 from jaxrl_envs.forge.settings import Deployment
@@ -120,15 +119,6 @@ def test_a_daemon_is_busy_while_it_is_played_on(forge):
         found = fleet.counters()["daemons"][0]
         assert 0.05 <= found["busy_seconds"] < 0.15 < found["held_seconds"]
         fleet.release(lease)
-
-
-def test_a_dropped_game_frees_its_daemon(forge):
-    fleet = forge()
-    lease = fleet.lease(20)
-    begin(lease)
-    fleet.release(lease, finished=False)
-    whole_game(fleet)
-    assert fleet.counters()["daemons"][0]["games"] == 1
 
 
 def test_what_the_user_should_know_at_a_start_is_said_once(forge, caplog):
@@ -309,17 +299,6 @@ def test_a_daemon_that_cannot_be_compiled_is_given_up(forge, tmp_path):
     with pytest.raises(FleetError, match=rf"cannot be compiled for Forge {VERSION}: Seat.java:7: error: cannot find"):
         fleet.lease(20)
     assert "symbol: class Game" in fleet.daemons[0].log.read_text() and fleet.counters()["restarts"] == 0
-
-
-def test_a_busy_machine_gets_more_time_to_compile(tmp_path, monkeypatch):
-    """As long as a JVM may take to start, by forge.start_timeout."""
-    given = []
-    monkeypatch.setattr(jvm, "compiled", lambda java, forge, seconds: (given.append(seconds), tmp_path)[1])
-    for seconds in (5.0, 600.0):
-        deployment = Deployment(home=str(fake_home(tmp_path / f"{seconds:g}")), start_timeout=seconds)
-        release, java = find_forge(deployment.home), Java(Path("java"), "17.0.9")
-        jvm.Launch(java, release, deployment, tmp_path, tmp_path).command(0)
-    assert given == [120.0, 600.0]
 
 
 def test_a_compiler_that_was_killed_is_started_again(forge, tmp_path):

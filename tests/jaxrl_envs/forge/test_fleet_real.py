@@ -96,9 +96,8 @@ def test_two_learners_on_the_engine(engine, monkeypatch):
     begin_real(holder)
     with pytest.raises(LinkError):
         begin_real(other, theirs.deployment.decision_timeout)
-    with pytest.raises(
-        FleetError, match=rf"127.0.0.1:{daemon.port} has begun no game for 2 s: .*\(active games: 1, waiting: 1\)"
-    ):
+    said = rf"127.0.0.1:{daemon.port} has begun no game for 2 s: .*\(active games: 1, waiting: 1\)"
+    with pytest.raises(FleetError, match=said):
         theirs.failed(other, NO_START)
     engine.release(holder, finished=False)
     ai_game(theirs)

@@ -27,28 +27,18 @@ ATTACKERS = [{"name": "Bear", "defenders": [{"kind": "player", "name": "B"}, {"k
     [
         ("choose_action", {"actions": ACTIONS}, "-1", ""),
         ("choose_action", {"actions": ACTIONS}, "0", "plays Forest"),
-        ("choose_action", {"actions": ACTIONS}, "1", "casts Bear"),
         ("choose_action", {"actions": ACTIONS}, "2", "activates Elf: add G"),
-        ("choose_action", {"actions": ACTIONS}, "9", "answers '9' (choose_action)"),
         ("choose_action", {"actions": ACTIONS}, "ai", "leaves it to Forge (choose_action)"),
         ("choose_action", {}, "ai! Reckless", "is played by Forge from here on (Reckless)"),
-        ("choose_action", {}, "ai!", "is played by Forge from here on (default)"),
         ("choose_targets", {"options": NAMED, "source": {"name": "Bolt"}}, "0,1", "targets Bear, draw for Bolt"),
-        ("choose_targets", {"options": NAMED}, "", "targets nothing"),
         ("choose_mode", {"options": NAMED}, "1,1", "chooses draw, draw"),
-        ("declare_attackers", {"attackers": ATTACKERS}, "", ""),
-        ("declare_attackers", {"attackers": ATTACKERS}, "0", "attacks with Bear"),
         ("declare_attackers", {"attackers": ATTACKERS}, "0:1", "attacks with Bear at Jace"),
         ("declare_blockers", {"attackers": ATTACKERS, "blockers": [{"name": "Wall"}]}, "0:0", "blocks Bear with Wall"),
-        ("choose_entity", {"options": NAMED}, "-1", "chooses nothing"),
         ("confirm_action", {"message": "Draw?"}, "y", "says yes (Draw?)"),
-        ("play_trigger", {"source": {"name": "Elf"}}, "n", "says no for Elf"),
-        ("announce_value", {"name": "X"}, "3", "chooses X = 3"),
         ("order", {"options": NAMED}, "1,0", "orders draw, Bear"),
         ("scry", {"options": NAMED, "bottom": "graveyard"}, "0", "looks at 2 cards and puts 1 into the graveyard"),
         ("mulligan", {"hand_size": 6}, "y", "takes a mulligan with 6 cards"),
         ("choose_wisely", {}, "x", "answers 'x' (choose_wisely)"),
-        ("confirm_action", {}, None, "decides something (confirm_action)"),
     ],
 )
 def test_decisions_in_words(kind, fields, answer, expected):
@@ -66,11 +56,7 @@ FIGHT = {
     [
         ("choose_action", {"actions": ACTIONS}, ["passes", "plays Forest", "casts Bear", "activates Elf: add G"]),
         ("confirm_action", {"message": "Draw?", "source": {"name": "Elf"}}, ["says no", "says yes"]),
-        ("mulligan", {"hand_size": 7}, ["keeps with 7 cards", "takes a mulligan with 7 cards"]),
-        ("announce_value", {"name": "X", "min": 1, "max": 2}, ["chooses X = 1", "chooses X = 2"]),
-        ("choose_entity", {"options": NAMED, "optional": True}, ["chooses nothing", "chooses Bear", "chooses draw"]),
         ("choose_targets", {"options": NAMED, "min": 0, "max": 1}, ["chooses no more", "targets Bear", "targets draw"]),
-        ("scry", {"options": NAMED, "bottom": "library"}, ["chooses no more", "chooses Bear", "chooses draw"]),
         ("order", {"options": NAMED}, ["orders Bear", "orders draw"]),
         ("declare_attackers", FIGHT, ["keeps Bear back", "attacks with Bear", "attacks with Bear at Jace"]),
         ("declare_blockers", FIGHT, ["does not block with Wall", "blocks Bear with Wall"]),
@@ -81,38 +67,6 @@ def test_the_actions_of_a_question_in_words(kind, fields, expected):
     decision = {"decision_type": kind, "seat": 0, "game_state": {}, **fields}
     question = ForgeDecision(json.dumps(decision))
     assert [terminal.label(question, action) for action in question.legal] == expected
-
-
-def state(turn, life, battlefield=(), graveyard=()):
-    def cards(names):
-        return [{"id": hash(name) % 1000, "name": name, "types": "Creature"} for name in names]
-
-    player = {"hand_size": 7, "exile": []}
-    zones = {"battlefield": cards(battlefield), "graveyard": cards(graveyard)}
-    players = [
-        {"seat": 0, "name": "A", "life": 20} | zones | player,
-        {"seat": 1, "name": "B", "life": life, "battlefield": [], "graveyard": []} | player,
-    ]
-    return {"turn": turn, "active": turn % 2, "players": players, "stack": []}
-
-
-def test_what_changed_between_decisions():
-    fields = {"decision_type": "choose_action", "player": "A", "phase": "MAIN1", "actions": ACTIONS}
-    states = [state(1, 20), state(1, 20, ["Bear"]), state(3, 18, ["Bear"]), state(3, 18, [], ["Bear"])]
-    lines = [b"> NEWGAME a b -i"]
-    for each, answer in zip(states, [b"1", b"-1", b"-1", b"-1"], strict=True):
-        lines += [b"< DECISION:" + json.dumps(fields | {"game_state": each}).encode(), b"> " + answer]
-    game = Conversation({"decks": ["a", "x/b.dck"], "seed": 5}, [*lines, b"< GAME_RESULT: A won in 1ms"], True)
-    assert list(narration.told(game)) == [
-        "a vs b, seed 5",
-        "Turn 1, B: life 20-20, hand 7-7, lands 0-0",
-        "  MAIN1  A casts Bear",
-        "         Bear enters the battlefield (A)",
-        "         B: life 20 -> 18",
-        "Turn 3, B: life 20-18, hand 7-7, lands 0-0",
-        "         Bear goes to the graveyard (A)",
-        "Result: A won in 1ms",
-    ]
 
 
 BEAR = {"id": 7, "name": "Bear", "types": "Creature", "power": 2, "toughness": 2}

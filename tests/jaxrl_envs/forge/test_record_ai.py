@@ -13,9 +13,8 @@ from jaxrl_envs.forge.recordings import record_ai, recording
 from jaxrl_envs.forge.recordings.record_ai import Job
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import RECORDED
-from tests.support.forge.fake import FakeDaemon, Fault
+from tests.support.forge.fake import FakeDaemon, Fault, RecordedGame
 from tests.support.forge.play import faking
-from tests.support.forge.recorded_engine import RecordedGame
 
 GAMES = list(recording.read(RECORDED / "observed.forge.gz"))
 OBSERVED = [RecordedGame(each) for each in GAMES]

@@ -15,7 +15,6 @@ from jaxrl_envs.forge.recordings import demonstrations, recording
 from jaxrl_envs.forge.recordings.recording import Folder, Writer
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.conversations import made_up
-from tests.support.forge.recorded_engine import NewGame, parse_newgame, read_all
 
 GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
 
@@ -130,7 +129,7 @@ def test_files_and_folders(tmp_path):
         written(tmp_path / name, GAMES[:1])
     (tmp_path / "notes.txt").write_text("not one of ours")
     assert {str(path.relative_to(tmp_path)) for path in recording.find([tmp_path])} == set(names)
-    assert len(read_all([tmp_path])) == 3
+    assert [len(list(recording.read(each))) for each in recording.find([tmp_path])] == [1, 1, 1]
     with pytest.raises(UserError, match="cannot write"):
         Writer(tmp_path / "no" / "such" / "folder.forge.gz")
 
@@ -143,7 +142,7 @@ def test_a_folder_begins_a_new_file_when_one_is_full(tmp_path):
     writer.close()
     files = recording.find([tmp_path])
     assert 1 < len(files) < len(GAMES)
-    assert [each.lines for each in read_all(files)] == [each.lines for each in GAMES]
+    assert [each.lines for file in files for each in recording.read(file)] == [each.lines for each in GAMES]
 
 
 def test_decisions_and_answers():
@@ -172,21 +171,6 @@ def test_words_are_quoted_and_read_back(word):
     assert recording.words(f"NEWGAME {recording.quoted(word)} other") == ["NEWGAME", word, "other"]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("NEWGAME a b", (("a", "b"), None, "ai", False, True, False, "")),
-        ("NEWGAME a b -i -a -s 12", (("a", "b"), 12, "i", False, False, False, "-i -a")),
-        ('NEWGAME "my d.dck" /x/b -p 2 -q -s -5', (("my d.dck", "/x/b"), -5, "2", True, True, False, "-p 2 -q")),
-        ('NEWGAME a b -p 1 -p 2 -m -A "A,B c"', (("a", "b"), None, "i", False, True, True, '-p 2 -m -A "A,B c"')),
-        ("NEWGAME a b -o -f 1", (("a", "b"), None, "o", False, True, False, "-o -f 1")),
-        ("NEWGAME", ((), None, "ai", False, True, False, "")),
-    ],
-)  # fmt: skip
-def test_what_newgame_asks_for(line, expected):
-    assert parse_newgame(line) == NewGame(*expected)
-
-
 def test_deck_names():
     assert [recording.deck_name(each) for each in ("a", "/x/y z.dck", "c:\\d\\e.dck")] == ["a", "y z", "e"]
 
@@ -200,4 +184,4 @@ def test_what_is_known_from_the_lines():
 def test_a_game_has_a_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "GAME", 1000)
     with pytest.raises(UserError, match="line .*: a game has more than"):
-        read_all([written(tmp_path / "x.forge.gz", GAMES)])
+        list(recording.read(written(tmp_path / "x.forge.gz", GAMES)))

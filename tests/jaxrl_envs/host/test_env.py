@@ -19,7 +19,10 @@ from tests.support.games import TicTacToe
 from tests.support.host_games import HostPicks, HostTicTacToe, PicksGame, TicTacToeGame
 from tests.support.training import on_devices
 
-NOT_SAID = ["privileged_view", "beliefs", "card_beliefs", "clickable", "event_keeps_secrets"]  # by a game of an engine
+NOT_SAID = [  # by a game of an engine
+    *("privileged_view", "beliefs", "card_beliefs", "clickable", "event_keeps_secrets"),
+    "launches_on_a_gpu",
+]
 
 
 def test_conformance():
@@ -115,9 +118,8 @@ def test_every_variety_is_dealt():
     state = jax.jit(jax.vmap(host.init))(jax.random.split(jax.random.key(0), 90))
     taken = (~np.asarray(state.legal_action_mask)[:, :3]).argmax(axis=1)
     assert (np.bincount(taken, minlength=3) > 15).all()
-    reset = jax.jit(jax.vmap(host.reset))(
-        state.replace(terminated=jnp.ones(90, bool)), jax.random.split(jax.random.key(1), 90)
-    )
+    keys = jax.random.split(jax.random.key(1), 90)
+    reset = jax.jit(jax.vmap(host.reset))(state.replace(terminated=jnp.ones(90, bool)), keys)
     np.testing.assert_array_equal((~np.asarray(reset.legal_action_mask)[:, :3]).argmax(axis=1), (taken + 1) % 3)
 
 
@@ -131,11 +133,11 @@ def test_an_exception_in_the_engine_reaches_the_caller():
 
 def test_sizes_that_do_not_agree_are_told():
     game = TicTacToeGame()
-    game.num_features = 17
+    game.engine, game.num_features = TicTacToeGame().engine, 17
     with pytest.raises(Exception, match=r"the game says .*17.* its engine .*18"):
         jax.block_until_ready(HostEnv(game).init(jax.random.key(0)))
     game = PicksGame()
-    game.simultaneous = False
+    game.engine, game.simultaneous = PicksGame().engine, False
     with pytest.raises(Exception, match="do not agree whether all seats are asked at once"):
         jax.block_until_ready(HostEnv(game).init(jax.random.key(0)))
 
@@ -208,20 +210,9 @@ def test_large_batches_do_not_stop_for_ever():
     assert one[0] == two[0] and (one[1], two[1]) == (1, 2)
 
 
-def test_the_battle_is_registered():
-    options = registry.options_of("battle")
-    assert options["rounds"].default == 5 and options["maps"].doc
-    battle = registry.make("battle", rounds=2, rosters=["line", "horde"])
-    assert battle.host and registry.game_class("battle").host and not TicTacToe.host
-    assert registry.game_module("battle", "golden").__name__ == "jaxrl_envs.battle.golden"
-    state = battle.init(jax.random.key(0))
-    assert battle.render(state) and battle.bots.keys() == dict.fromkeys(battle.game.bots).keys()
-
-
 def test_dice_are_not_fixed_by_the_deal():
-    notes = [
-        conformance.check(env, games=4, only=["duplicate_deals"]).results[0].note for env in (battle(), TicTacToe())
-    ]
+    both, only = (battle(), TicTacToe()), ["duplicate_deals"]
+    notes = [conformance.check(env, games=4, only=only).results[0].note for env in both]
     assert "chance is not fixed" in notes[0] and "every chance event is fixed" in notes[1]
 
 

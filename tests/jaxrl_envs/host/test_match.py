@@ -116,16 +116,6 @@ def test_duplicate_deals_are_the_same_deals():
     np.testing.assert_array_equal(samples.outcomes.length[:, 0], samples.outcomes.length[:, 1])
 
 
-def test_bots_have_their_known_strength():
-    env = Remote(opening=False)
-    random = bot_player(env, "random")
-    samples = Matchup(env, random, [random], deals=1500, seed=1).play()
-    wins = [tally.rates()[0] for tally in samples.outcomes.by_place()]
-    assert abs(wins[0] - 0.585) < 0.04 and abs(wins[1] - 0.288) < 0.04
-    stones = samples.candidate["stones"] + samples.opponents["stones"]
-    np.testing.assert_allclose(stones, samples.outcomes.length.mean(axis=1))
-
-
 def test_the_evaluator_chooses_the_way_to_play():
     env, whole = Remote(), HostTicTacToe(opening=True)
     assert is_remote(env) and not is_remote(whole)

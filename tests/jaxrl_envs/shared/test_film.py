@@ -28,25 +28,6 @@ def test_a_game_is_recorded_step_by_step():
     assert bool(states[-1].terminated) and not bool(states[-2].terminated)
 
 
-def test_players_who_act_at_the_same_time_are_recorded_too():
-    env = RockPaperScissors(num_players=3, no_repeat=True)
-    players = [bot_player(env, "random"), remembering(env), bot_player(env, "random")]
-    states, actions = record(env, players, jax.random.key(0))
-    assert len(states) == 5 and all(action.shape == (3,) for action in actions)
-    assert [int(action[1]) for action in actions] == [0, 1, 2, 0]  # it remembers how often its seat was asked
-    assert np.array_equal(states[-1].last, actions[-1])
-
-
-def remembering(env):
-    """Chooses 0, 1, 2, 0, ... in turn."""
-
-    def act(params, memory, state, key):
-        assert memory.shape == (env.num_players,)
-        return memory % 3, memory + 1
-
-    return Player("counting", act, init=lambda params, state, seat, key: jnp.int32(0))
-
-
 def test_the_command_writes_the_same_film_again(tmp_path, capsys):
     pages = []
     for name in ("one.svg", "two.svg"):
@@ -62,10 +43,7 @@ def test_the_command_writes_the_same_film_again(tmp_path, capsys):
     [
         (["--seat", "2"], "--seat must be between 0 and 1"),
         (["--pace", "0"], "--pace must be from 0.1 to 20, got 0"),
-        (["--pace", "1e9"], "--pace must be from 0.1 to 20, got 1e+09"),
-        (["--pace", "nan"], "argument --pace: must be a number, got 'nan'"),
         (["--out", "nowhere/film.svg"], "cannot write nowhere/film.svg"),
-        (["--out", "/proc/film.svg"], "cannot write /proc/film.svg: No such file"),
         (["--opponents", "balance"], "did you mean 'balanced'?"),
     ],
 )
@@ -192,9 +170,3 @@ def test_drawings_without_a_view_box_and_with_names_outside_of_defs():
     assert root.get("viewBox").startswith("0 0 240 113") and page.count("<circle") == 2
     names = re.findall(r' id="([^"]+)"', page)
     assert len(set(names)) == 2 and re.findall(r'href="#([^"]+)"', page) == names
-
-
-def test_any_game_with_drawings_is_filmed_by_the_command(tmp_path):
-    command = ["film", "bot:random", "env.id=tests.jaxrl_envs.shared.test_film:Drawn", "run.cache_dir=''", "--out"]
-    assert cli.main([*command, str(tmp_path / "film.svg")]) == 0
-    assert "seat 1" in "".join(ElementTree.parse(tmp_path / "film.svg").getroot().itertext())

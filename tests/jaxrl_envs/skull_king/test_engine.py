@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gzip
 import json
 from operator import setitem
 from pathlib import Path
@@ -25,8 +24,7 @@ BOT_TABLES = [(2, 0, 1), (8, 0, 0)]
 
 
 def golden(name: str) -> list[dict]:
-    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return generate.read(FOLDER / f"{name}.jsonl.gz")
 
 
 def at(tables: list[tuple], records: list[dict]) -> list[dict]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-
 from tests.jaxrl_envs.skull_king.referee import skull_king as referee
 from tests.jaxrl_envs.skull_king.referee import skull_king_tricks as tricks
 from tests.jaxrl_envs.skull_king.referee.skull_king_bots import BOTS
+from tests.support.generate import read
 from tests.support.paths import GOLDEN
 
 FOLDER = GOLDEN / "skull_king"
 
 
 def golden(name: str) -> list[dict]:
-    """The records of one golden file."""
-    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return read(FOLDER / f"{name}.jsonl.gz")
 
 
 def test_games() -> None:

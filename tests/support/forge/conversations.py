@@ -15,7 +15,7 @@ OWN = Path(__file__).parent / "decks"
 
 
 def decision(number: int, seat: int, note: str = "") -> bytes:
-    """A DECISION line with little in it."""
+    """Returns a DECISION line with little in it."""
     fields = {
         "decision_type": "choose_action",
         "decision_id": number,
@@ -32,7 +32,7 @@ def decision(number: int, seat: int, note: str = "") -> bytes:
 def made_up(
     decks: Sequence[str] = ("a", "b"), seed: int = 1, decisions: int = 10, options: str = "-i -a", note: str = ""
 ) -> Conversation:
-    """A game of `decisions` decisions, the seats in turn, answered 0, 1, 2, 0, ..."""
+    """Returns a game of `decisions` decisions, the seats in turn, answered 0, 1, 2, 0, ..."""
     lines = [f"> NEWGAME {' '.join(decks)} {options} -s {seed}".encode()]
     lines += [f"< GAME_START: {decks[0]} vs {decks[1]}".encode(), f"< SEED: {seed}".encode()]
     for number in range(decisions):

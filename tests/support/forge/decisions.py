@@ -100,7 +100,7 @@ class Maker:
         return state
 
     def known(self, cards: list[Json]) -> Json:
-        """A hidden card that the seat has been shown; once in a while one that it sees anyway."""
+        """Returns a hidden card that the seat has been shown; once in a while one that it sees anyway."""
         card = self.draw.choice(cards) if cards and self.maybe(0.1) else self.card()
         card = card | {"zone": self.draw.choice(("Hand", "Library", "Library")), "owner": self.draw.randint(0, 1)}
         return card | ({"position": self.draw.choice((0, 1, 5, -1, -2))} if self.maybe() else {})
@@ -169,7 +169,7 @@ class Maker:
         return option
 
     def source(self, state: Json) -> Json:
-        """Mostly the source of a question."""
+        """Returns, mostly, the source of a question."""
         cards = [card for player in state["players"] for card in player["battlefield"] + player.get("hand", [])]
         if not self.maybe(0.7):
             return {}
@@ -182,7 +182,7 @@ class Maker:
     # ---- what cards do ----------------------------------------------------------------------------------------------
 
     def part(self) -> Json:
-        """A part of a card, as the daemon tells it."""
+        """Returns a part of a card, as the daemon tells it."""
         draw, sizes = self.draw, (0, 1, 3, -99, 40)
         part: Json = {"kind": draw.choice(("spell", "activated", "trigger", "static", "replacement", "wish"))}
         part |= {"api": draw.choice(APIS), "mode": draw.choice(MODES), "amount": draw.choice((0, 1, 2, -1, 30))}
@@ -198,7 +198,7 @@ class Maker:
         return part
 
     def facts(self, name: str) -> Json:
-        """The line that tells what a card does."""
+        """Returns the line that tells what a card does."""
         pips, produces = self.draw.choice(("", "G", "WWU", "RG")), self.draw.choice(("", "", "G", "WUBRGC"))
         facts = {"pips": pips, "cmc": self.draw.randint(1, 4), "produces": produces}
         facts |= {"least": self.draw.randint(0, 3)} if self.maybe(0.3) else {}
@@ -208,7 +208,7 @@ class Maker:
     # ---- decisions --------------------------------------------------------------------------------------------------
 
     def decision(self, number: int = 1, seat: int | None = None, kind: str | None = None, size: int = 6) -> Json:
-        """A whole decision."""
+        """Returns a whole decision."""
         seat = self.draw.randint(0, 1) if seat is None else seat
         kind = kind or self.draw.choice(KINDS)
         state = self.state(seat, size if self.maybe(0.9) else 5 * size)

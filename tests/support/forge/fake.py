@@ -2,7 +2,7 @@
 
     FakeDaemon(faults=[Fault("close", game=2, decision=3)])       # in a thread of the tests: games of five numbers
     FakeDaemon(scripted)                                          # games that depend on every answer before them
-    FakeDaemon(recorded_games, faults=...)                                 # recorded games
+    FakeDaemon(recorded_games, faults=...)                        # recorded games
 
     home = fake_home(folder)                                      # a folder with a jar and res/
     java = fake_java(folder, [Fault("die", start=1, decision=2)]) # takes the place of `java`: a daemon of numbers
@@ -13,29 +13,32 @@ instead, and with nothing in it the compiler is killed once. With a file `script
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
+import itertools
 import json
 import os
 import re
 import signal
 import socket
+import socketserver
 import stat
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxrl_envs.forge.deckbuilding.deck import read_deck
 from jaxrl_envs.forge.fleet.classes import BRIDGE
-from jaxrl_envs.forge.fleet.daemon import TOKEN
+from jaxrl_envs.forge.fleet.daemon import PROTOCOL, TOKEN
 from jaxrl_envs.forge.fleet.find import DECKS
-from jaxrl_envs.forge.recordings.recording import deck_name
+from jaxrl_envs.forge.recordings import recording
+from jaxrl_envs.forge.recordings.recording import Conversation, deck_name
 from jaxrl_envs.shared.errors import UserError
-from tests.support.forge.recorded_engine import ClientHandler, Game, NewGame, RecordedEngine, RecordedGame, choose
 from tests.support.paths import PYTHONPATH
 
 DECISIONS = 5  # of a game of numbers
@@ -90,13 +93,13 @@ class Mischief:
         self._lock = threading.Lock()
 
     def begin(self) -> int:
-        """The number of a game."""
+        """Returns the number of a game."""
         with self._lock:
             self.games += 1
             return self.games
 
     def due(self, game: int, decision: int) -> Fault | None:
-        """What goes wrong now."""
+        """Returns the fault that strikes now, if any."""
         with self._lock:
             for i, each in enumerate(self.faults):
                 if self.left[i] and each.game in (0, game) and each.decision == decision:
@@ -111,11 +114,39 @@ class Mischief:
 
 # ---- games ----------------------------------------------------------------------------------------------------------
 
-Source = Callable[["FakeDaemon", NewGame], Game]
+Game = Generator[bytes, bytes, bytes]  # yields what is said before each answer, returns what comes after the last one
+Source = Callable[["FakeDaemon", "NewGame"], Game]
+
+
+class NewGame(NamedTuple):
+    """The fields of a NEWGAME line."""
+
+    decks: tuple[str, ...]
+    seed: int | None
+    mode: str  # "i", "1" or "2": the seats that the client holds; "o": observed; "ai": no seat is asked
+    quiet: bool
+    always_ask: bool
+    mulligans: bool
+
+
+def parse_newgame(line: str) -> NewGame:
+    """Parses a NEWGAME line."""
+    found = recording.words(line)[1:]
+    decks = tuple(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
+    seed, seats, flags, rest = None, set(), set(), iter(found[len(decks) :])
+    for word in rest:
+        flags.add(word)
+        value = next(rest, "") if word in ("-p", "-c", "-s", "-A", "-f") else ""
+        seats |= {value} if word == "-p" else set()
+        seed = int(value) if word == "-s" else seed
+    held = "i" if "-i" in flags or len(seats) == 2 else "".join(seats) or "ai"
+    mode = "o" if "-o" in flags else held
+    return NewGame(decks, seed, mode, "-q" in flags, "-a" not in flags, "-m" in flags)
 
 
 def opening(wanted: NewGame) -> bytes:
-    return b"" if wanted.quiet else f"GAME_START: {' vs '.join(wanted.decks)}\nSEED: 1\n".encode()
+    said = f"GAME_START: {' vs '.join(map(deck_name, wanted.decks))}\nSEED: {wanted.seed}\n"
+    return b"" if wanted.quiet else said.encode()
 
 
 def line_of(decision: dict[str, Any]) -> bytes:
@@ -123,7 +154,7 @@ def line_of(decision: dict[str, Any]) -> bytes:
 
 
 def numbers(daemon: FakeDaemon, wanted: NewGame) -> Game:
-    """Which number, from 0 to 9? The seats are asked in turn."""
+    """Asks for numbers from 0 to 9, the seats in turn."""
     said = opening(wanted)
     for number in range(DECISIONS if wanted.mode == "i" else 0):
         seat = number % 2
@@ -140,13 +171,8 @@ def numbers(daemon: FakeDaemon, wanted: NewGame) -> Game:
     return said + left + f"GAME_RESULT: {'Agent' if wanted.mode == 'i' else 'Ai'}(1)-a won in 5ms\n".encode()
 
 
-def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:
-    """The one of the daemon's recorded_games that a replay daemon chooses."""
-    return choose(daemon.recorded_games, wanted).play(wanted, daemon.strict)
-
-
 def scripted(daemon: FakeDaemon, wanted: NewGame) -> Game:
-    """Made-up decisions of all types, each of which depends on the seed and all answers before it."""
+    """Asks made-up decisions of all types, each of which depends on the seed and all answers before it."""
     from tests.support.forge.decisions import Maker
 
     decks = [deck_name(word) for word in wanted.decks]  # the same game wherever the decks lie
@@ -168,7 +194,7 @@ def scripted(daemon: FakeDaemon, wanted: NewGame) -> Game:
 
 
 def usable(decision: dict[str, Any], answer: str) -> bool:
-    """Whether an answer fits the grammar and the bounds of its decision."""
+    """Returns whether an answer fits the grammar and the bounds of its decision."""
     kind, options = decision["decision_type"], decision.get("options", decision.get("actions", []))
     if answer == "ai" or re.fullmatch(r"ai!( \w+)?", answer):
         return True
@@ -199,30 +225,156 @@ def usable(decision: dict[str, Any], answer: str) -> bool:
     return distinct and min(least, len(options)) <= len(numbers) <= most
 
 
+# ---- recorded games -------------------------------------------------------------------------------------------------
+
+
+class RecordedGame:
+    """A recorded game, split at the client's answers. It takes any answer, or, if it is strict, the recorded ones only.
+
+    Attributes:
+      parts: for each answer: the daemon's text before it, the seat that was asked (None: unknown), and the answer.
+      end: the daemon's text after the last answer.
+    """
+
+    def __init__(self, conversation: Conversation):
+        newgame = next((line[2:] for line in conversation.lines if line.startswith(b"> NEWGAME")), b"NEWGAME")
+        self.newgame = parse_newgame(newgame.decode())
+        self.decks = tuple(map(recording.deck_name, self.newgame.decks))
+        seed = next((line for line in conversation.lines if line.startswith(b"< SEED:")), None)
+        self.seed = int(seed.split(b":")[1]) if seed else self.newgame.seed
+        self.parts: list[tuple[bytes, int | None, bytes]] = []
+        self.end = b""
+        for line in conversation.lines:
+            if line.startswith(recording.CLIENT) and not line.startswith(b"> NEWGAME"):
+                self.parts.append((self.end, _seat_of(self.end), line[2:]))
+                self.end = b""
+            elif line.startswith(recording.DAEMON) and not line.startswith((b"< GAME_START:", b"< SEED:")):
+                self.end += line[2:] + b"\n"
+
+    def fits(self, wanted: NewGame) -> tuple[bool, bool, bool, bool]:
+        """Rates how well it serves as the wanted game: a better one is greater."""
+        return (
+            self.newgame.mode == wanted.mode,
+            (self.newgame.always_ask, self.newgame.mulligans) == (wanted.always_ask, wanted.mulligans),
+            self.decks == tuple(map(recording.deck_name, wanted.decks)),
+            wanted.seed is not None and self.seed == wanted.seed,
+        )
+
+    def play(self, wanted: NewGame, strict: bool) -> Game:
+        """Plays the game again; seats that the client gives to Forge's AI are not asked any more."""
+        said, held = opening(wanted), set()
+        for number, (text, seat, recorded) in enumerate(self.parts, 1):
+            if seat in held:
+                continue
+            answer = yield said + text
+            said = b""
+            if strict and answer != recorded:
+                refused = f"was answered {recorded.decode()!r} in the recording, not {answer.decode()!r}"
+                return f"ERROR: decision {number} {refused}\n".encode()
+            if answer.startswith(b"ai!") and seat is not None:
+                held.add(seat)
+        return said + self.end
+
+
+def _seat_of(text: bytes) -> int | None:
+    """Returns the seat that the last decision of a text asks."""
+    found = re.search(rb'"seat":(\d+)', text[text.rfind(b"DECISION:") :])
+    return int(found[1]) if found else None
+
+
+def choose(recorded_games: Sequence[RecordedGame], wanted: NewGame) -> RecordedGame:
+    """Returns the recording for a game: that of its decks and seed, else one that depends on them alone."""
+    fits = [each.fits(wanted) for each in recorded_games]
+    if all(max(fits)):
+        return recorded_games[fits.index(max(fits))]
+    best = [each for each, fit in zip(recorded_games, fits, strict=True) if fit[:3] == max(fits)[:3]]
+    names = ",".join(map(recording.deck_name, wanted.decks))
+    return best[zlib.crc32(f"{names} {wanted.seed}".encode()) % len(best)]
+
+
+def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:
+    """Plays one of the daemon's recorded games."""
+    return choose(daemon.recorded_games, wanted).play(wanted, daemon.strict)
+
+
 # ---- the daemon -----------------------------------------------------------------------------------------------------
 
+STATUS = """FORGE DAEMON STATUS
+  Active games: {active}
+  Total games played: {played}
+  Memory: 0MB / 0MB
+  Max concurrent: 1
+  Waiting: {waiting}
+"""
 
-class FakeHandler(ClientHandler):
-    """A connection on which things go wrong."""
+
+class FakeHandler(socketserver.StreamRequestHandler):
+    """A client's connection in a thread of its own, on which things go wrong."""
 
     server: FakeDaemon
+    disable_nagle_algorithm = True
     known = False
 
     def say(self, text: bytes) -> None:
         if not self.server.deaf:
-            super().say(text)
+            self.wfile.write(text)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yields the client's lines until it goes."""
+        while (line := self.rfile.readline()).endswith(b"\n"):
+            yield line.rstrip(b"\r\n")
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            for line in self.lines():
+                if not self.command(line.decode(errors="replace")):
+                    return
 
     def command(self, line: str) -> bool:
-        self.known |= line == f"HELLO 1 {self.server.token}".strip() or not self.server.token
+        """Does what a line says that is no answer; returns whether the connection goes on."""
+        daemon, name = self.server, line.partition(" ")[0]
+        self.known |= line == f"HELLO 1 {daemon.token}".strip() or not daemon.token
         if not self.known:
             self.say(b"ERROR: HELLO 1 and the token of this daemon come first\n")
             return False
-        if line.startswith("NEWGAME"):
-            self.server.commands.append(line)
-        if line.startswith("HELLO") and self.server.mischief.of("protocol"):
-            self.say(b"HELLO 2 forge=0\n")
-            return True
-        return super().command(line)
+        if name == "NEWGAME":
+            daemon.commands.append(line)
+            return self.newgame(parse_newgame(line))
+        if name == "SHUTDOWN":
+            daemon.end()
+        elif name == "HELLO":
+            self.say(f"HELLO {2 if daemon.mischief.of('protocol') else PROTOCOL} forge={VERSION}\n".encode())
+        elif name == "PING":
+            self.say(b"PONG\n")
+        elif name == "STATUS":
+            self.say(STATUS.format(active=daemon.active, played=daemon.played, waiting=daemon.waiting).encode())
+        elif line and name != "QUIT":
+            self.say(b"ERROR: no decision is awaited\n")
+        return name not in ("QUIT", "SHUTDOWN")
+
+    def newgame(self, wanted: NewGame) -> bool:
+        """Plays a game when it is its turn; returns whether the connection goes on."""
+        with self.server.turn():
+            seed = next(self.server.seeds) if wanted.seed is None else wanted.seed
+            game, answer = self.game(wanted._replace(seed=seed)), None
+            while True:
+                try:
+                    self.say(next(game) if answer is None else game.send(answer))
+                except StopIteration as end:
+                    self.say(end.value)
+                    return not end.value.startswith(b"ERROR: decision")  # of a strict daemon
+                answer = self.answer()
+                if answer is None:
+                    return False
+
+    def answer(self) -> bytes | None:
+        """Returns the next line that is no command (they begin with a capital letter), None if the client has gone."""
+        for line in self.lines():
+            if not line[:1].isupper():
+                return line
+            if line.startswith(b"NEWGAME") or not self.command(line.decode(errors="replace")):
+                break
+        return None
 
     def game(self, wanted: NewGame) -> Game:
         mischief, source = self.server.mischief, self.server.source(self.server, wanted)
@@ -283,17 +435,21 @@ class FakeHandler(ClientHandler):
         }.get(kind, text)
 
 
-class FakeDaemon(RecordedEngine):
-    """One daemon in threads of this process, or of one of its own.
+class FakeDaemon(socketserver.ThreadingTCPServer):
+    """One daemon in threads of this process, or of one of its own, which plays one game at a time; other clients wait.
 
     Args:
-      games: a source, or recorded_games.
+      games: a source, or recorded games.
       faults: what goes wrong, or a Mischief that several daemons share.
+      port: the port to listen on, 0: a free one.
+      strict: whether recorded games refuse other answers than the recorded ones.
       length: decisions of a scripted game, about.
       token: what it wants to hear first.
     """
 
-    handler = FakeHandler
+    allow_reuse_address = daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
 
     def __init__(
         self,
@@ -305,19 +461,42 @@ class FakeDaemon(RecordedEngine):
         length: int = 12,
         token: str = "",
     ):
-        recorded_games, self.source = ((), games) if callable(games) else (games, recorded)
+        self.recorded_games, self.source = ((), games) if callable(games) else (games, recorded)
         self.mischief = faults if isinstance(faults, Mischief) else Mischief(faults)
-        self.deaf, self.length, self.token = False, length, token
+        self.strict, self.deaf, self.length, self.token = strict, False, length, token
         self.commands: list[str] = []
         self.answers: list[str] = []
         self.unusable: list[tuple[str, str]] = []
+        self.end: Callable[[], Any] = lambda: None  # what SHUTDOWN does
+        self.active = self.waiting = self.played = 0
+        self.seeds = itertools.count(1)  # of games that have none
         self._clients: list[socket.socket] = []
-        super().__init__(recorded_games, port, strict=strict, forge=VERSION)
+        self._table, self._counts = threading.Lock(), threading.Lock()
+        super().__init__(("127.0.0.1", port), FakeHandler)
+        self.port: int = self.server_address[1]
         self.in_thread()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def in_thread(self) -> None:
+        """Serves from now on."""
+        threading.Thread(target=self.serve_forever, args=(0.02,), name=f"daemon {self.port}", daemon=True).start()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Waits for the turn of a game, and holds it."""
+        with self._counts:
+            self.waiting += 1
+        with self._table:
+            with self._counts:
+                self.waiting -= 1
+            self.active, self.played = 1, self.played + 1
+            try:
+                yield
+            finally:
+                self.active = 0
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._clients.append(request)
@@ -346,7 +525,7 @@ class FakeDaemon(RecordedEngine):
 
 
 def fake_home(folder: Path, card: bool = False) -> Path:
-    """A folder that looks like a release; `card`: one with the cards of the shipped decks."""
+    """Returns a folder that looks like a release; `card`: one with the cards of the shipped decks."""
     home = folder / "forge"
     for part in ("cardsfolder", "editions"):
         (home / "res" / part).mkdir(parents=True)
@@ -364,7 +543,7 @@ def fake_java(
     version: str = "17.0.9",
     modules: tuple[str, ...] = ("java.base", "jdk.compiler"),
 ) -> Path:
-    """A program that answers as a `java` does, and is a daemon where a `java` would be one."""
+    """Returns a program that answers as a `java` does, and is a daemon where a `java` would be one."""
     (folder / "faults.json").write_text(json.dumps([dataclasses.asdict(each) for each in faults]))
     (folder / "starts").write_text("0")
     java = folder / "java"
@@ -379,7 +558,7 @@ def fake_java(
 
 
 def started(folder: Path) -> list[Fault]:
-    """The faults of this start of a process."""
+    """Returns the faults of this start of a process."""
     with (folder / "starts").open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two may start at the same time
         starts = int(file.read()) + 1
@@ -390,7 +569,7 @@ def started(folder: Path) -> list[Fault]:
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """What `java` does."""
+    """Does what a `java` would."""
     if BRIDGE in arguments:  # a second step of compiling
         return
     if "-d" in arguments:  # the compiler
@@ -419,7 +598,7 @@ def main(folder: Path, arguments: list[str]) -> None:
         port = int(arguments[arguments.index("--port") + 1])
         games = scripted if (folder / "scripted").exists() else numbers
         daemon = FakeDaemon(games, faults, port=port, token=os.environ[TOKEN])
-    except UserError as error:
+    except (UserError, OSError) as error:
         print(f"FORGE DAEMON FAILED: {error}", flush=True)
         sys.exit(2)
     daemon.end = (lambda: None) if stubborn else lambda: os._exit(0)

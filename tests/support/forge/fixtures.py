@@ -1,13 +1,12 @@
 """Records the conversations of tests/golden/forge from a real daemon: `FORGE_HOME=... python -m
-tests.support.forge.fixtures`.
+tests.support.forge.fixtures`, needed again whenever the daemon says something else.
 
 Rules texts are the publisher's: whatever is longer than a few words is replaced by a mark that is the same for the
-same text. Needed again whenever the daemon says something else; `--daemon host:port` takes one that runs already.
+same text.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import random
@@ -90,7 +89,7 @@ class RandomPlayer:
 
 
 def sometimes(player: RandomPlayer, other: str, when: Callable[[dict[str, Any]], bool]) -> Answer:
-    """A player who says something else in some decisions."""
+    """Returns a player who says something else in some decisions."""
     return lambda decision: other if when(decision) else player(decision)
 
 
@@ -104,7 +103,7 @@ def converse(fleet: Fleet, command: str, answer: Answer, strip: bool = True) -> 
 
 
 def stripped(conversation: Conversation) -> Conversation:
-    """Without rules texts."""
+    """Returns a conversation without rules texts."""
     lines = []
     for line in conversation.lines:
         for head in (b"< DECISION:", b"< INFO:"):
@@ -116,7 +115,7 @@ def stripped(conversation: Conversation) -> Conversation:
 
 
 def without_texts(value: Any, key: str = "") -> Any:
-    """A JSON value with marks instead of texts."""
+    """Returns a JSON value with marks instead of texts."""
     if isinstance(value, dict):
         return {name: without_texts(each, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -127,7 +126,7 @@ def without_texts(value: Any, key: str = "") -> Any:
 
 
 def plan() -> dict[str, list[tuple[str, Callable[[int], Answer]]]]:
-    """The files, and for each of its games the command and who answers."""
+    """Returns the files, and for each of its games the command and who answers."""
     decks = sorted(path.stem for path in DECKS.glob("*.dck"))
     turned = [*decks[1:], decks[0]]
     pairs = [*zip(decks, turned, strict=True), *zip(turned, decks, strict=True)]
@@ -162,25 +161,12 @@ def plan() -> dict[str, list[tuple[str, Callable[[int], Answer]]]]:
 
 def main() -> None:
     """Records everything again."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--daemon", help="host:port of a daemon that runs already (default: one is started)")
-    parser.add_argument("--only", help="one of the files")
-    args = parser.parse_args()
-    RECORDED.mkdir(parents=True, exist_ok=True)
-    with Fleet(Deployment(daemons=args.daemon or 1)) as fleet:
+    with Fleet(Deployment(daemons=1)) as fleet:
         for number, (name, games) in enumerate(plan().items()):
-            if args.only not in (None, name):
-                continue
-            path = RECORDED / f"{name}.forge.gz"
-            with Writer(path) as writer:
+            with Writer(RECORDED / f"{name}.forge.gz") as writer:
                 for game, (command, player) in enumerate(games):
                     seed = 1 + 100 * number + game
-                    found = converse(fleet, f"{command} -s {seed}", player(seed))
-                    writer.copy(found)
-                    decisions = sum(line.startswith((b"< DECISION:", b"< INFO:")) for line in found.lines)
-                    errors = sum(line.startswith(b"< ERROR:") for line in found.lines)
-                    print(f"  {found.lines[0][2:].decode()}: {decisions} decisions, {errors} errors, {found.result}")
-            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB", flush=True)
+                    writer.copy(converse(fleet, f"{command} -s {seed}", player(seed)))
 
 
 if __name__ == "__main__":

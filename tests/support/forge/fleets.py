@@ -76,13 +76,13 @@ def alive(pid: int) -> bool:
 
 
 def stop(pid: int) -> None:
-    """So that it does nothing any more."""
+    """Stops a process, so that it does nothing any more."""
     os.kill(pid, signal.SIGSTOP)
     until(lambda: state_of(pid) == "T", "it has stopped")
 
 
 def zombies() -> list[str]:
-    """Children of this process that were not reaped."""
+    """Returns the children of this process that were not reaped."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -95,14 +95,14 @@ def zombies() -> list[str]:
 
 
 def begin(lease) -> None:
-    """NEWGAME, up to the first decision."""
+    """Begins a game, up to the first decision."""
     lease.link.send_line("NEWGAME a b -i")
     while not lease.link.receive_line(5).startswith(b"DECISION"):
         pass
 
 
 def answer_all(lease, answers: int = DECISIONS) -> None:
-    """Answers to a game under way; the last one brings what was left to the AI, and the result."""
+    """Answers a game under way; the last answer brings what was left to the AI, and the result."""
     for _ in range(answers):
         lease.link.send_line("7")
         while (line := lease.link.receive_line(5)).startswith(b"INFO:"):

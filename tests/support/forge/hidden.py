@@ -66,11 +66,11 @@ class Line:
         return {source["card_id"]: name} if "card_id" in source and (name in stack or emblem) else {}
 
     def without(self, field: str) -> str:
-        """The line in JSON without one of its fields."""
+        """Returns the line in JSON without one of its fields."""
         return json.dumps({key: each for key, each in self.fields.items() if key != field}, ensure_ascii=False)
 
     def shown(self) -> dict[int, str]:
-        """The cards that the line may tell of for themselves, name by id."""
+        """Returns the cards that the line may tell of for themselves, name by id."""
         found = dict(self.hand)
         for player in self.state.get("players", []):
             found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
@@ -86,7 +86,7 @@ class Line:
 
 
 def lines_of(conversation: Conversation) -> list[Line]:
-    """The lines of a conversation that tell a seat something."""
+    """Returns the lines of a conversation that tell a seat something."""
     found = []
     for number, line in enumerate(conversation.lines):
         if line.startswith((b"< DECISION:", b"< INFO:")) and not line.startswith(UNSEATED):
@@ -96,7 +96,7 @@ def lines_of(conversation: Conversation) -> list[Line]:
 
 
 def ids_in(fields: Json) -> set[int]:
-    """Every id of a card in a line, wherever it stands."""
+    """Returns every id of a card in a line, wherever it stands."""
     return {each for each in _ids(fields) if 0 <= each < ALIAS}
 
 
@@ -116,7 +116,7 @@ def _ids(value: Any) -> Iterator[int]:
 
 
 def leaks(conversation: Conversation) -> list[str]:
-    """What is wrong with a conversation, in words."""
+    """Returns what is wrong with a conversation, in words."""
     lines, found = lines_of(conversation), []
     owned = names_by_owner(lines)
     known: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by seat: the cards it has been told of
@@ -153,7 +153,7 @@ def leaks(conversation: Conversation) -> list[str]:
 
 
 def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
-    """Cards that a seat is told to know of, but that lie in the open or are not in the other hand."""
+    """Returns cards that a seat is told to know of, but that lie in the open or are not in the other hand."""
     players = line.state.get("players", [])
     public = {card["id"] for player in players for zone in PUBLIC for card in player[zone]} | line.hand.keys()
     last = next((at for at in range(place - 1, -1, -1) if lines[at].asks and lines[at].seat != line.seat), place)
@@ -170,7 +170,7 @@ def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
 
 
 def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
-    """The names of all cards of each player that a seat has seen."""
+    """Returns the names of all cards of each player that a seat has seen."""
     found: tuple[set[str], set[str]] = (set(), set())
 
     def walk(value: Any) -> None:
@@ -189,12 +189,12 @@ def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
 
 
 def first_asked(lines: Iterable[Line], seat: int) -> Line | None:
-    """The first of the lines that asks a seat."""
+    """Returns the first of the lines that asks a seat."""
     return next((each for each in lines if each.asks and each.seat == seat), None)
 
 
 def hand_around(lines: list[Line], place: int, seat: int) -> dict[int, str]:
-    """The cards that a seat holds before and after a line, without the one it has just played."""
+    """Returns the cards that a seat holds before and after a line, without the one it has just played."""
     before, after = first_asked(reversed(lines[:place]), seat), first_asked(lines[place:], seat)
     if before is None or after is None:
         return {}
@@ -204,7 +204,7 @@ def hand_around(lines: list[Line], place: int, seat: int) -> dict[int, str]:
 
 
 def looked_at(lines: list[Line]) -> list[str]:
-    """Cards that one seat scries and the other is told of at the same moment."""
+    """Returns cards that one seat scries and the other is told of at the same moment."""
     found = []
     for before, line in zip(lines, lines[1:], strict=False):
         if line.fields.get("decision_type") == "scry" and "cards" in before.fields and before.seat != line.seat:

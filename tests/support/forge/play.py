@@ -19,8 +19,7 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, make_buffers
-from tests.support.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
-from tests.support.forge.recorded_engine import RecordedGame
+from tests.support.forge.fake import FakeDaemon, Fault, Mischief, RecordedGame, Source, scripted
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
 HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)
@@ -30,7 +29,7 @@ BOTS = [[-1, -1], [-1, 1], [3, -1], [-1, -1]]  # who holds the seats: the learne
 
 
 def forge_home() -> str:
-    """The folder of the release to test against; the test is skipped without one."""
+    """Returns the folder of the release to test against; the test is skipped without one."""
     home = os.environ.get("FORGE_HOME", "")
     if not home:
         pytest.skip(MISSING)
@@ -126,7 +125,7 @@ class Row(NamedTuple):
 
 
 def row_of(out: Buffers, game: int) -> Row:
-    """A row of the buffers."""
+    """Returns a row of the buffers."""
     over = bool(out.terminated[game] or out.truncated[game])
     return Row(
         player=int(out.current_player[game]),
@@ -186,7 +185,7 @@ def play(
     watch: Callable[[int], None] = lambda step: None,
     **options: Any,
 ) -> Played:
-    """Random play of all games at once; games 0, 4, ... and 3, 7, ... by themselves, the others against Forge's AI.
+    """Plays all games at random and at once: 0, 4, ... and 3, 7, ... by themselves, the others against Forge's AI.
 
     Args:
       fleet: lends daemons.

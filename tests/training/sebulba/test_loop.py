@@ -16,17 +16,11 @@ from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe
-from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
+from tests.support.sebulba_training import sebulba_config, sebulba_program
 from tests.support.training import assert_identical, run
 
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt again.
 LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=2, snapshot_every=1, half_life=50.0)
-
-
-@pytest.fixture(autouse=True)
-def no_thread_survives():
-    yield
-    assert not threads_left()
 
 
 def league_program(*, updates: int = 1, **sebulba) -> Sebulba:

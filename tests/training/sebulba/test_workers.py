@@ -20,14 +20,14 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.games import GameForms, compare
 from jaxrl.training.program import Failed
-from jaxrl.training.sebulba import setup
 from jaxrl.training.sebulba.remote.cluster import RayWorker
 from jaxrl.training.sebulba.remote.worker import EngineBlock, EngineWorker
 from jaxrl.training.sebulba.remote.worker_pool import Lost, WorkerPool
+from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl_envs.host.game import EngineError, HostGame, HungEngine, IllegalAction, make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
-from tests.support.sebulba_training import Trouble, sebulba_config, sebulba_program, threads_left
+from tests.support.sebulba_training import Trouble, sebulba_config, sebulba_program
 from tests.support.training import assert_identical, run
 from tests.training.sebulba.test_loop import LEAGUE
 
@@ -70,31 +70,25 @@ class Elsewhere:
 
 
 def elsewhere(lives: list[list[int]], *, tries: int = 5, late: float = 0.0):
-    """As `actor_pool`, on as many workers as there are `lives`: after how many answers each is lost, time and again."""
+    """`HostSetup.make_pool` on a worker for each of `lives`: after how many answers it is lost, time and again."""
 
-    def pool(config, game, actor, share, *, seed, groups):
-        size = share // groups
+    def pool(setup, actor, seed, groups):
+        share, size = setup.share, setup.share // groups
         part = size // len(lives)
 
         def blocks(worker: int) -> list[EngineBlock]:
             first = actor * share + worker * part
             return [EngineBlock(first + g * size, part, seed, 1, 30.0) for g in range(groups)]
 
-        workers = [Elsewhere(lambda: game, blocks(i), each, late * i) for i, each in enumerate(lives)]
-        return WorkerPool(game, workers, share, groups, threads=len(lives), tries=tries)
+        workers = [Elsewhere(lambda: setup.game, blocks(i), each, late * i) for i, each in enumerate(lives)]
+        return WorkerPool(setup.game, workers, share, groups, threads=len(lives), tries=tries)
 
     return pool
 
 
-@pytest.fixture(autouse=True)
-def no_thread_survives():
-    yield
-    assert not threads_left(("actor", "engine", "worker"))
-
-
 def trained(monkeypatch, pool, **sebulba):
     """The state of a league after six updates whose games are played by `pool`."""
-    monkeypatch.setattr("jaxrl.training.sebulba.setup.actor_pool", pool)
+    monkeypatch.setattr(HostSetup, "make_pool", pool)
     config = sebulba_config(league=LEAGUE, num_steps=4, sebulba={"groups": 2, "lag": 1} | sebulba)
     program = sebulba_program(config)
     state = program.init(0)
@@ -107,7 +101,7 @@ def trained(monkeypatch, pool, **sebulba):
 @pytest.fixture(scope="module")
 def at_home():
     patch = pytest.MonkeyPatch()
-    yield trained(patch, setup.actor_pool)
+    yield trained(patch, HostSetup.make_pool)
     patch.undo()
 
 
@@ -129,7 +123,8 @@ def test_a_worker_that_is_lost_too_often_ends_the_run(monkeypatch):
 def test_an_engine_that_fails_elsewhere_is_told_as_one_that_fails_here(monkeypatch, tmp_path):
     monkeypatch.setenv("TROUBLE", str(tmp_path / "trouble"))
     game = TicTacToeGame(opening=True, fault=Trouble(5))
-    with elsewhere([[], []])(None, game, 0, 8, seed=0, groups=1) as pool:
+    setup = types.SimpleNamespace(game=game, share=8)
+    with elsewhere([[], []])(setup, actor=0, seed=0, groups=1) as pool:
         rows = make_buffers(game, 8)
         pool.start(rows)
         right = np.argmax(rows.legal_action_mask, axis=1).astype(np.int32)

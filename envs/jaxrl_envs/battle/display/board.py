@@ -18,8 +18,6 @@ from jaxrl_envs.battle.display.paint import (
 from jaxrl_envs.battle.display.position import Ground, Marker, Rectangle
 from jaxrl_envs.shared.display.svg import circle, number, path, rect, text
 
-LINES = ((False, 0.5, 'opacity=".1"'), (True, 0.7, 'opacity=".2"'))  # every cell, every fifth
-
 
 def defs(layout: Layout) -> str:
     """Returns the gradients and the models of both sides: `#m0` and `#m1`, drawn around (0, 0)."""
@@ -58,7 +56,7 @@ def draw_board(layout: Layout, ground: Ground, left_side: int) -> str:
 
 
 def draw_terrain(layout: Layout, ground: Ground) -> str:
-    """Barricades and walls, which stand on the objectives."""
+    """Returns barricades and walls, which stand on the objectives."""
     barricades = [_barricade(layout, rectangle) for rectangle in ground.barricades]
     return "".join([*barricades, *(_wall(layout, rectangle) for rectangle in ground.walls)])
 
@@ -86,7 +84,7 @@ def draw_marker(layout: Layout, marker: Marker, index: int, owner: int | None) -
 
 
 def draw_control(layout: Layout, marker: Marker) -> str:
-    """A label on the lower edge of an objective: the objective control of both sides, unless neither has any."""
+    """Returns the label below an objective: the objective control of both sides, unless neither has any."""
     if not any(marker.control):
         return ""
     x, y = layout.x(marker.col), layout.y(marker.row) + marker.radius * layout.cell
@@ -98,7 +96,7 @@ def draw_control(layout: Layout, marker: Marker) -> str:
 
 
 def _stains(layout: Layout) -> str:
-    """Age: a few soft patches, always the same."""
+    """Returns a few soft patches of age, always the same."""
     return "".join(
         f'<ellipse cx="{number(layout.left + layout.width * (0.09 + 0.37 * i % 0.86))}" '
         f'cy="{number(layout.top + layout.height * (0.14 + 0.61 * i % 0.76))}" rx="{60 + 47 * i % 90}" '
@@ -121,7 +119,7 @@ def _zones(layout: Layout, ground: Ground, left_side: int) -> str:
 
 
 def _grid(layout: Layout, ground: Ground) -> str:
-    """Fine lines every cell, stronger ones every five, and the numbers of every fifth row and column."""
+    """Returns fine lines every cell, stronger ones every five, and the numbers of these rows and columns."""
     x, y, width, height = layout.left, layout.top, layout.width, layout.height
     lines: dict[bool, list[str]] = {False: [], True: []}
     for c in range(1, ground.cols):
@@ -141,7 +139,7 @@ def _grid(layout: Layout, ground: Ground) -> str:
 
 
 def _barricade(layout: Layout, rectangle: Rectangle) -> str:
-    """Sandbags: two to a cell, laid along the longer side."""
+    """Returns sandbags, two to a cell, laid along the longer side."""
     top, start, bottom, end = rectangle
     cell, parts = layout.cell, []
     for r in range(top, bottom + 1):

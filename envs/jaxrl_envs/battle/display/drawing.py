@@ -57,7 +57,7 @@ def draw(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def draw_squads(layout: Layout, squads: Sequence[Squad], highlights: Sequence[str] = ()) -> list[str]:
-    """Living units on the board, with `highlights` below their models."""
+    """Returns living units on the board, with `highlights` below their models."""
     hulls, models, signs = ([draw(layout, squad) for squad in squads] for draw in (_hull, _models, _signs))
     return [*hulls, *highlights, *models, *signs]
 
@@ -65,19 +65,18 @@ def draw_squads(layout: Layout, squads: Sequence[Squad], highlights: Sequence[st
 def _hull(layout: Layout, squad: Squad) -> str:
     """Returns the ground under a unit, one patch for models that stand side by side."""
     joints = []
+    places = [f"{number(layout.x(c))},{number(layout.y(r))}" for r, c in squad.cells]
     for i, (r, c) in enumerate(squad.cells):
-        joints.append(f"M{number(layout.x(c))},{number(layout.y(r))}h0")
-        for r2, c2 in squad.cells[:i]:
+        joints.append(f"M{places[i]}h0")
+        for place, (r2, c2) in zip(places, squad.cells[:i], strict=False):
             if max(abs(r - r2), abs(c - c2)) == 1:
-                joints.append(
-                    f"L{number(layout.x(c2))},{number(layout.y(r2))}M{number(layout.x(c))},{number(layout.y(r))}"
-                )
+                joints.append(f"L{place}M{places[i]}")
     style = 'stroke-linecap="round" stroke-linejoin="round" opacity=".38"'
     return path("".join(joints), LIVERIES[squad.side].main, round(1.15 * layout.cell, 1), style)
 
 
 def _highlight(layout: Layout, view: BattlePosition, squad: Squad) -> str:
-    """A golden ring around the models of the deciding unit, a dashed one around those of the enemy it is about."""
+    """Returns golden rings around the models of the deciding unit, dashed ones around those of its subject."""
     question = view.question
     if question is None:
         return ""
@@ -106,9 +105,8 @@ def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
     lost = around * (1 - squad.lead / squad.wounds)
     width = f'stroke-width="{number(0.14 * layout.cell)}"'
     turned = f'transform="rotate(-90 {number(x)} {number(y)})"'
-    return circle(x, y, r, "none", f'stroke="#fff" {width}') + circle(
-        x, y, r, "none", f'stroke="{WOUND}" {width} stroke-dasharray="{lost:.1f} {around:.1f}" {turned}'
-    )
+    dark = f'stroke="{WOUND}" {width} stroke-dasharray="{lost:.1f} {around:.1f}" {turned}'
+    return circle(x, y, r, "none", f'stroke="#fff" {width}') + circle(x, y, r, "none", dark)
 
 
 def _anchor(layout: Layout, squad: Squad, x: float, y: float) -> str:
@@ -129,12 +127,10 @@ def _signs(layout: Layout, squad: Squad) -> str:
         clouds = "".join(circle(x + dx * cell, y + dy * cell, s * cell, SMOKE) for dx, dy, s in puffs)
         parts.append(f'<g opacity=".55">{clouds}</g>')
     if "grounded" in squad.flags:
-        at = x + 0.75 * cell, y + 0.75 * cell
-        roof = (
-            f"M{number(at[0] - 0.24 * cell)},{number(at[1] + 0.1 * cell)}l{number(0.24 * cell)},-{number(0.24 * cell)}"
-        )
+        at, half = (x + 0.75 * cell, y + 0.75 * cell), number(0.24 * cell)
+        roof = f"M{number(at[0] - 0.24 * cell)},{number(at[1] + 0.1 * cell)}l{half},-{half}l{half},{half}"
         parts.append(circle(*at, 0.42 * cell, COVER, 'stroke="#fff" stroke-width="1"'))
-        parts.append(path(f"{roof}l{number(0.24 * cell)},{number(0.24 * cell)}", "#fff", 1.8))
+        parts.append(path(roof, "#fff", 1.8))
     if "shocked" in squad.flags:
         at = x + 0.75 * cell, y - 0.75 * cell
         parts.append(circle(*at, 0.42 * cell, SHOCK, 'stroke="#fff" stroke-width="1"'))
@@ -227,7 +223,7 @@ def _card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[flo
 
 
 def _card(layout: Layout, view: BattlePosition, squad: Squad) -> str:
-    """A unit: number, name, models, wounds and conditions; a frame if it is asked, a shadow if it is destroyed."""
+    """Returns a unit's number, name, models, wounds and conditions, framed if it is asked."""
     x, y = _card_place(layout, view, squad)
     livery, question = LIVERIES[squad.side], view.question
     parts = [

@@ -114,7 +114,7 @@ def _moves(before: BattlePosition, action: int, after: BattlePosition, seat: int
 
 
 def _losses(old: Squad, new: Squad, seat: int | None) -> list[str]:
-    """Models and wounds that a unit lost."""
+    """Returns models and wounds that a unit lost."""
     unit = _whose(new, seat)
     lost = len(old.cells) - len(new.cells)
     if old.alive and not new.alive:
@@ -128,7 +128,7 @@ def _losses(old: Squad, new: Squad, seat: int | None) -> list[str]:
 
 
 def _changes(old: Squad, new: Squad, seat: int | None) -> list[str]:
-    """Healing and shock of one unit."""
+    """Returns healing and shock of one unit."""
     unit = _whose(new, seat)
     said = []
     back = len(new.cells) - len(old.cells)
@@ -163,7 +163,7 @@ def _short_charge(before: BattlePosition, action: int, after: BattlePosition, se
 
 
 def _points(before: BattlePosition, after: BattlePosition, side: int, seat: int | None) -> list[str]:
-    """Victory points that a side got."""
+    """Returns victory points that a side got."""
     won = after.points[side] - before.points[side]
     verb = "score" if side == seat else "scores"
     return [f"{side_name(side, seat)} {verb} {won} VP ({after.points[side]})."] if won else []
@@ -174,7 +174,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _way(old: Squad, new: Squad) -> str:
-    """Distance and direction of a unit's anchor: "8.5 north-east"."""
+    """Returns distance and direction of a unit's anchor: "8.5 north-east"."""
     down, right = (new.cells[0][i] - old.cells[0][i] for i in (0, 1))
     octant = round(math.atan2(down, right) / (math.pi / 4)) % 8
     return f"{math.hypot(down, right):.1f}".removesuffix(".0") + f" {COMPASS[octant]}"

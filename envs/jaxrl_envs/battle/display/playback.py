@@ -19,15 +19,12 @@ from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.display.playback import Playback, PlaybackDecisions, PlaybackMoment
 from jaxrl_envs.shared.errors import UserError
 
+games = golden.titles
+
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
     """Returns whether a file holds recorded battles, by the keys of its first record."""
     return {"half_turns", "rosters", "dice"} <= set(first)
-
-
-def games(path: Path) -> list[str]:
-    """Titles of the battles in a file: their numbers."""
-    return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
@@ -47,7 +44,7 @@ def play(path: Path, number: int) -> Playback:
     actions = [row[ACTION] for row in record["decisions"]]
     seats, seen, legal = ([row[column] for row in asked] for column in range(3))
     return Playback(
-        title=f"{kind.label(record, number)}, {_players(record)}",
+        title=f"{kind.label(record, number)}, {' against '.join(record['players'])}",
         seats=[f"side {side}: {player}" for side, player in enumerate(record["players"])],
         view="pictures",
         frames=len(views),
@@ -69,7 +66,3 @@ def _moments(views: list[BattlePosition], actions: list[int]) -> list[PlaybackMo
         mark = f"round {after.round}" if after.round != before.round else "the end" if after.over else ""
         found.append(PlaybackMoment(at, describe(before, action, after), side, mark))
     return found
-
-
-def _players(record: golden.Record) -> str:
-    return " against ".join(record["players"])

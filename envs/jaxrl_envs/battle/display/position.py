@@ -6,6 +6,7 @@ people read, and from 0 in arrays and actions. Cells are (row, col) from the top
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,17 +16,8 @@ from jaxrl_envs.battle.rosters import UnitType
 
 PHASES = ("command", "movement", "shooting", "charge", "fight")
 KINDS = (
-    "move",
-    "fall_back",
-    "shoot",
-    "charge",
-    "fight",
-    "snap",
-    "protect",
-    "counter",
-    "shock",
-    "reroll_advance",
-    "reroll_charge",
+    *("move", "fall_back", "shoot", "charge", "fight", "snap", "protect", "counter", "shock"),
+    *("reroll_advance", "reroll_charge"),
 )
 FLAGS = ("moved", "advanced", "fell", "charged", "fought", "shocked", "smoked", "grounded")
 ENDS = ("", "side 0 is wiped out", "side 1 is wiped out", "the last round is over")
@@ -122,17 +114,12 @@ class BattlePosition(NamedTuple):
 
     @property
     def engaged(self) -> frozenset[tuple[int, int]]:
-        """(side, index) of every unit in contact with an enemy."""
-        return frozenset((squad.side, squad.index) for pair in self.contacts for squad in pair)
-
-    @property
-    def contacts(self) -> list[tuple[Squad, Squad]]:
-        """Pairs of units, of side 0 and side 1, with models side by side."""
-        return [(ours, theirs) for ours in self.squads[0] for theirs in self.squads[1] if touch(ours, theirs)]
+        """(side, index) of every unit with a model beside one of an enemy."""
+        pairs = [pair for pair in itertools.product(*self.squads) if _touch(*pair)]
+        return frozenset((squad.side, squad.index) for pair in pairs for squad in pair)
 
 
-def touch(one: Squad, other: Squad) -> bool:
-    """Returns whether a model of one unit stands beside a model of the other."""
+def _touch(one: Squad, other: Squad) -> bool:
     return any(max(abs(a - c), abs(b - d)) <= 1 for a, b in one.cells for c, d in other.cells)
 
 

@@ -25,9 +25,8 @@ def render_text(view: BattlePosition, seat: int | None = None) -> str:
     beside = _units(view, 0, seat) + [""] + _units(view, 1, seat) + [""] + _objectives(view)
     lines = [_headline(view, seat), ""]
     room = WIDTH - width - 2
-    lines += [
-        f"{left:{width}}  {shorten(right, room)}".rstrip() for left, right in zip_longest(board, beside, fillvalue="")
-    ]
+    rows = zip_longest(board, beside, fillvalue="")
+    lines += [f"{left:{width}}  {shorten(right, room)}".rstrip() for left, right in rows]
     question = ask(view, seat)
     return "\n".join([*lines, "", question] if question else lines)
 
@@ -49,9 +48,7 @@ def outcome(view: BattlePosition, seat: int | None = None) -> str:
     if view.winner is None:
         return f"{ENDS[view.end]}: a draw, {view.points[0]} to {view.points[1]}"
     verb = "win" if view.winner == seat else "wins"
-    points = (
-        f"{view.points[view.winner]} to {view.points[1 - view.winner]}"  # a side without models loses also if ahead
-    )
+    points = f"{view.points[view.winner]} to {view.points[1 - view.winner]}"  # without models one loses also if ahead
     return f"{ENDS[view.end]}: {side_name(view.winner, seat, capital=False)} {verb}, {points}"
 
 
@@ -132,9 +129,8 @@ def _objectives(view: BattlePosition) -> list[str]:
     for marker in view.markers:
         ours, theirs = marker.control
         owner = "no side" if marker.owner is None else f"side {marker.owner}"
-        lines.append(
-            f"{OBJECTIVE} {marker.row:g}, {marker.col:g}: {owner}" + (f", {ours} to {theirs}" if ours or theirs else "")
-        )
+        control = f", {ours} to {theirs}" if ours or theirs else ""
+        lines.append(f"{OBJECTIVE} {marker.row:g}, {marker.col:g}: {owner}{control}")
     return lines
 
 

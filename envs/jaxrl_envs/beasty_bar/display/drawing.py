@@ -5,6 +5,7 @@ The bar is on the left, the street with the queue in the middle, the way out on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from jaxrl_envs.beasty_bar import cards as c
@@ -14,6 +15,7 @@ from jaxrl_envs.beasty_bar.display.position import BAR as BAR_ROOM
 from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat
 from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
+from jaxrl_envs.shared.display.seats import who
 
 WIDTH, HEIGHT = 1120, 780
 CARD = (102, 142)
@@ -151,25 +153,31 @@ def _leaving(where: str, x: float) -> str:
 
 
 def _middle(table: BeastyBarPosition) -> str:
-    """Above the carpet: the seat to move, or the result."""
-    x, y = (BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98
+    """Returns the headline above the carpet."""
+    (words, size, colour), style = headline(table), 'font-style="italic"'
+    if table.actor is None and not table.said:
+        style = 'font-weight="bold"'
+    return _text((BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98, words, size, colour, style)
+
+
+def headline(table: BeastyBarPosition) -> tuple[str, int, str]:
+    """Returns the seat to move, what is settled or the result: text, size and colour."""
     if table.said:
-        return _text(x, y, table.said, 19, PALE, 'font-style="italic"')
+        return table.said, 19, PALE
     if table.actor is not None:
-        return _text(x, y, f"turn {table.ply + 1}: {table.name(table.actor)} to move", 19, PALE, 'font-style="italic"')
+        return f"turn {table.ply + 1}: {table.name(table.actor)} to move", 19, PALE
     points = " to ".join(str(points) for points in sorted((seat.points for seat in table.seats), reverse=True))
-    text = f"Game over: a draw, {points}"
-    if table.leader is not None:
-        who = "You win" if table.leader == table.observer else f"Seat {table.leader} wins"
-        text = f"Game over: {who} with {points} points"
-    return _text(x, y, text, 22, GOLD, 'font-weight="bold"')
+    if table.leader is None:
+        return f"Game over: a draw, {points}", 22, GOLD
+    who = "You win" if table.leader == table.observer else f"Seat {table.leader} wins"
+    return f"Game over: {who} with {points} points", 22, GOLD
 
 
 # ---- seats ----------------------------------------------------------------------------------------------------------
 
 
 def _zone(strengths: tuple[int, ...], seat: int, edges: tuple[int, int], front: bool, gone: bool = False) -> str:
-    """Small cards of one seat in the bar or in THAT'S IT, three a row, the first row at the wall."""
+    """Returns small cards of one seat in the bar or in THAT'S IT, three a row, the first row at the wall."""
     middle = (edges[0] + edges[1]) / 2 + (10 if gone else -10)  # away from the gate and the door
     rows = (len(strengths) + 2) // 3
     start = 462 if front else 116
@@ -194,13 +202,13 @@ def _points(table: BeastyBarPosition, seat: int, front: bool) -> str:
 
 
 def _panel(table: BeastyBarPosition, seat: int, front: bool) -> str:
-    """Name, hand and deck of a seat: large in front, smaller on the other side."""
+    """Returns the name, hand and deck of a seat: large in front, smaller on the other side."""
     entry, (ink, _) = table.seats[seat], OWNERS[seat]
     left, right = BAR[1] + 30, EXIT[0] - 30
     acting = seat == table.actor
     top, height = (496, 256) if front else (20, 246)
     y, scale = FRONT if front else (124, 0.82)
-    name = "You" if seat == table.observer else f"Seat {seat}"
+    name = who(seat, table.observer)
     began = " (began)" if table.start == seat else ""
     frame = f'stroke="{GOLD}" stroke-width="3"' if acting else f'stroke="{ink}" stroke-width="1.6"'
     bold = 'text-anchor="start" font-weight="bold"'
@@ -220,19 +228,25 @@ def _panel(table: BeastyBarPosition, seat: int, front: bool) -> str:
     return "".join(parts)
 
 
-def _place(index: int, scale: float) -> float:
+def _place(index: int, scale: float = FRONT[1]) -> float:
     """Returns the middle of a card in a hand."""
     return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
 
 
-def click_areas(table: BeastyBarPosition, seat: int, legal: list[int]) -> list[ClickArea]:
-    """Returns the cards of `seat`, in front, each with the legal actions that play it."""
-    (y, scale), found = FRONT, []
+def click_areas(
+    table: BeastyBarPosition,
+    seat: int,
+    legal: list[int],
+    place: Callable[[int], float] = _place,
+    front: tuple[float, float] = FRONT,
+) -> list[ClickArea]:
+    """Returns the cards of `seat`, in front at `place` of each, with the legal actions that play it."""
+    (y, scale), found = front, []
     width, height = CARD[0] * scale, CARD[1] * scale
     for i, strength in enumerate(table.seats[seat].hand or ()):
         actions = tuple(action for action in legal if _strength(action) == strength)
         if actions:
-            found.append(ClickArea(_place(i, scale) - width / 2, y - height / 2, width, height, actions))
+            found.append(ClickArea(place(i) - width / 2, y - height / 2, width, height, actions))
     return found
 
 
@@ -299,9 +313,8 @@ def _back(seat: int, x: float, y: float, scale: float) -> str:
     """Returns a card face down: a paw in the colour of its owner."""
     ink, paper = OWNERS[seat]
     width, height = CARD
-    toes = "".join(
-        f'<ellipse cx="{dx}" cy="{dy}" rx="6.2" ry="8.4"/>' for dx, dy in ((-20, -4), (-7.5, -16), (7.5, -16), (20, -4))
-    )
+    places = ((-20, -4), (-7.5, -16), (7.5, -16), (20, -4))
+    toes = "".join(f'<ellipse cx="{dx}" cy="{dy}" rx="6.2" ry="8.4"/>' for dx, dy in places)
     return (
         f'<g transform="translate({x:.1f},{y:.1f}) scale({scale})">'
         + _rect(-width / 2 + 3, -height / 2 + 5, width, height, 12, "#000", 'opacity="0.3"')

@@ -8,10 +8,11 @@ from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.beasty_bar.display.position import look, queue_codes, species
 from jaxrl_envs.contract.env import Env, State
+from jaxrl_envs.shared.display.seats import conjugated, does
 
 
 def describe(env: Env, before: State, action: int, after: State, seat: int | None = None) -> str:
-    """The turn as sentences: the card and its choice, animals into the bar, animals thrown out, the draw, the end.
+    """Returns a turn as sentences: the card and its choice, animals into the bar or thrown out, the draw, the end.
 
     Args:
       env: the `BeastyBar` of the states.
@@ -22,9 +23,9 @@ def describe(env: Env, before: State, action: int, after: State, seat: int | Non
     del env
     actor = int(before.current_player)
     if bool(after.illegal_action):
-        return f"{_who(actor, seat)} {_verb(actor, seat, 'choose')} an illegal action: the game is over."
-    old, new = before.game, after.game  # type: ignore[attr-defined]
-    said = [f"{_who(actor, seat)} {_verb(actor, seat, 'play')} {_play(before, action, seat)}."]
+        return f"{does(actor, seat, 'choose')} an illegal action: the game is over."
+    old, new = before.game, after.game
+    said = [f"{does(actor, seat, 'play')} {_play(before, action, seat)}."]
     entered, thrown = _arrived(old.table.bar, new.table.bar), _arrived(old.table.out, new.table.out)
     if thrown:
         said.append(f"{_sentence(_names(thrown, seat))} {'are' if len(thrown) > 1 else 'is'} thrown out.")
@@ -32,7 +33,7 @@ def describe(env: Env, before: State, action: int, after: State, seat: int | Non
         said.append(f"{_sentence(_names(entered, seat))} enter the bar.")
     drawn = _arrived(old.hands, new.hands)
     if drawn and seat in (None, actor):
-        said.append(f"{_who(actor, seat)} {_verb(actor, seat, 'draw')} the {c.card_name(drawn[0])}.")
+        said.append(f"{does(actor, seat, 'draw')} the {c.card_name(drawn[0])}.")
     if bool(after.terminated):
         said.append(_end(after, seat))
     return " ".join(said)
@@ -40,7 +41,7 @@ def describe(env: Env, before: State, action: int, after: State, seat: int | Non
 
 def _play(before: State, action: int, seat: int | None) -> str:
     """Returns the card and its choice in words."""
-    queue = before.game.table.queue  # type: ignore[attr-defined]
+    queue = before.game.table.queue
     play, found = rules.decode(queue, jnp.int32(action)), queue_codes(queue)
     text = f"the {c.NAMES[int(play.strength) - 1]}"
     kind, place = int(play.acts_as), int(play.copied)
@@ -59,7 +60,7 @@ def _end(after: State, seat: int | None) -> str:
     high, low = sorted((entry.points for entry in table.seats), reverse=True)
     if table.leader is None:
         return f"The game is over: a draw, {high} to {low}."
-    verb = _verb(table.leader, seat, "win")
+    verb = conjugated(table.leader, seat, "win")
     return f"The game is over: {table.name(table.leader)} {verb} {high} to {low}."
 
 
@@ -81,11 +82,3 @@ def _names(codes: list[int], seat: int | None) -> str:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _who(number: int, seat: int | None) -> str:
-    return "You" if number == seat else f"Seat {number}"
-
-
-def _verb(number: int, seat: int | None, verb: str) -> str:
-    return verb if number == seat else f"{verb}s"

@@ -17,15 +17,12 @@ from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.display.playback import Playback, of_states
 from jaxrl_envs.shared.display.replay_states import replay_states
 
+games = golden.titles
+
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
     """Returns whether a file holds whole games (not single recorded choices), by the keys of its first record."""
     return {"start", "decks", "moves", "points"} <= set(first)
-
-
-def games(path: Path) -> list[str]:
-    """Titles of the games in a file: their numbers."""
-    return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
@@ -48,4 +45,4 @@ def mark(env: BeastyBar, before: BeastyBarState, after: BeastyBarState) -> str:
 def curves(env: BeastyBar, states: Sequence[State]) -> dict[str, list[list[float]]]:
     """Returns the points in the bar."""
     assert isinstance(states[0], BeastyBarState)
-    return {"points": [np.asarray(rules.scores(state.game.table)).tolist() for state in states]}  # type: ignore
+    return {"points": [np.asarray(rules.scores(state.game.table)).tolist() for state in states]}

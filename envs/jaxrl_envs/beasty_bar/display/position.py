@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.contract.env import State, is_over
+from jaxrl_envs.shared.display.seats import whom
 
 BAR, OUT = "into the bar", "thrown out"  # where cards leave the queue to
 
@@ -40,7 +41,7 @@ class BeastyBarPosition(NamedTuple):
 
     def name(self, seat: int) -> str:
         """Returns the name of a seat in the middle of a sentence."""
-        return "you" if seat == self.observer else f"seat {seat}"
+        return whom(seat, self.observer)
 
     @property
     def leader(self) -> int | None:
@@ -56,7 +57,7 @@ def look(state: State, observer: int | None = None) -> BeastyBarPosition:
       state: state of `BeastyBar`, one game, not a batch.
       observer: a seat.
     """
-    game = state.game  # type: ignore[attr-defined]
+    game = state.game
     return BeastyBarPosition(
         observer=observer,
         queue=tuple(queue_codes(game.table.queue)),
@@ -76,7 +77,7 @@ def settled(before: State, action: int, after: State, observer: int | None = Non
       action: action taken in that state.
       observer: a seat.
     """
-    old, new = before.game, after.game  # type: ignore[attr-defined]
+    old, new = before.game, after.game
     entered, thrown = (int(n) & ~int(o) for n, o in ((new.table.bar, old.table.bar), (new.table.out, old.table.out)))
     if bool(after.illegal_action) or not entered | thrown:
         return None

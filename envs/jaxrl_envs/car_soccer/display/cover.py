@@ -10,7 +10,7 @@ ABOUT = "Drive, jump and boost a car, and knock the ball into the other goal."
 
 
 def picture() -> str:
-    """Two cars, a ball and a goal from above, as SVG."""
+    """Returns two cars, a ball and a goal from above, as SVG."""
     blue, orange = COLOURS
     flame = '<path d="M-13 -5L-30 0L-13 5Z" fill="#ffef9f"/>'
     glass = svg.path("M3 -6V6M-7 -5V5", PAGE, 2.2, 'stroke-linecap="round" opacity="0.75"')

@@ -66,7 +66,7 @@ def film(env: Any, states: Sequence[State], *, pace: float = 1.0) -> str:
 
 
 def _frame(env: Any, state: State, words: str = "") -> Frame:
-    arena = state.game.arena  # type: ignore[attr-defined]
+    arena = state.game.arena
     cars = arena.cars
 
     def vector(vec: Any) -> np.ndarray:
@@ -80,7 +80,7 @@ def _frame(env: Any, state: State, words: str = "") -> Frame:
         boosting=np.asarray(cars.is_boosting),
         demoed=np.asarray(cars.is_demoed),
         pads=np.asarray(arena.pads.cooldown) == 0,
-        title=headline(env, state.game),  # type: ignore[attr-defined]
+        title=headline(env, state.game),
         words=words,
     )
 

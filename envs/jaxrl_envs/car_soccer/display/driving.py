@@ -91,12 +91,12 @@ class DrivenCars:
 
     def asked(self, state: Any) -> Any:
         """With mask and observations."""
-        mask = actions.mask(state.game.arena, self._env.allowed, self._env.tick_skip)
+        mask = self._env.legal(state.game)
         seats = jnp.arange(self._env.num_players)
         return state.replace(legal_action_mask=mask, observation=jax.vmap(self._env.observe, (None, 0))(state, seats))
 
     def controls(self, actions_: np.ndarray) -> np.ndarray:
-        """Rows of the table."""
+        """Returns rows of the table."""
         return actions.TABLE[actions_]
 
     def scene(self) -> dict[str, Any]:

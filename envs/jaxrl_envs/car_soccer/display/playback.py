@@ -27,7 +27,7 @@ def fits(name: str, first: Mapping[str, Any]) -> bool:
 
 
 def games(path: Path) -> list[str]:
-    """Titles of the episodes in a file: their names."""
+    """Returns titles of the episodes in a file: their names."""
     return list(golden.unchecked(path))
 
 
@@ -67,14 +67,14 @@ def play(path: Path, number: int) -> Playback:
 
 
 def mark(env: Any, before: State, after: State) -> str:
-    """Touches, goals, demolitions."""
+    """Returns touches, goals and demolitions in words."""
     return describe(env, before, after)
 
 
 def curves(env: Any, states: Sequence[State]) -> dict[str, list[list[float]]]:
-    """Curves: the rewards and the boost of the seats."""
+    """Returns the rewards and the boost of the seats."""
     earned = np.cumsum([np.zeros(env.num_players), *(np.asarray(state.rewards) for state in states[1:])], axis=0)
-    boost = [np.asarray(state.game.arena.cars.boost).round(1).tolist() for state in states]  # type: ignore
+    boost = [np.asarray(state.game.arena.cars.boost).round(1).tolist() for state in states]
     return {"return": earned.round(4).tolist(), "boost": boost}
 
 

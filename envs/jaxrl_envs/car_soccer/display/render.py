@@ -16,7 +16,7 @@ _COLUMNS, _ROWS = 65, 25  # of the map; the first team attacks to the right
 
 def render_text(env: Any, state: State) -> str:
     """Returns the field from above and a line for everybody on it."""
-    game: CarSoccerGame = state.game  # type: ignore[attr-defined]
+    game: CarSoccerGame = state.game
     arena, teams = game.arena, env.teams
     lines = [headline(env, game), *_map(game, teams.of)]
     ball = arena.ball
@@ -33,7 +33,7 @@ def render_text(env: Any, state: State) -> str:
 
 
 def headline(env: Any, game: CarSoccerGame) -> str:
-    """Score and clock."""
+    """Returns the score and clock."""
     goals = [int(number) for number in game.board.goals]
     seconds = float(game.arena.tick) / field.TICKS
     if not env.kicks_off:
@@ -45,8 +45,8 @@ def headline(env: Any, game: CarSoccerGame) -> str:
 
 def describe(env: Any, before: State, after: State) -> str:
     """Text of a decision, as sentences; empty if nothing worth a word happened."""
-    then: CarSoccerGame = before.game  # type: ignore[attr-defined]
-    now: CarSoccerGame = after.game  # type: ignore[attr-defined]
+    then: CarSoccerGame = before.game
+    now: CarSoccerGame = after.game
     said = []
     for team in range(2):
         if now.board.goals[team] > then.board.goals[team]:

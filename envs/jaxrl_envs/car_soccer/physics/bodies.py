@@ -41,7 +41,7 @@ class Push:
 
 
 def spin_impulse(body: Hitbox, axes: Axes, torque: Vec) -> Vec:
-    """Change of the angular velocity of a car by an angular impulse, both in world axes."""
+    """Returns the change of the angular velocity of a car by an angular impulse, both in world axes."""
     return axes.to_world(axes.to_local(torque).scaled(body.inverse_inertia))
 
 

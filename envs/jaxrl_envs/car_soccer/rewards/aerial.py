@@ -46,13 +46,13 @@ def aerial_positioning(step: Step) -> jax.Array:
 
 
 def air_control(step: Step) -> jax.Array:
-    """Cosine of the angle between the car's front and a ball above 300 uu, in the air; never negative."""
+    """Returns the cosine of the angle between the car's front and a ball above 300 uu, in the air; never negative."""
     facing = jnp.maximum(step.cars.axes.forward.dot(step.to_ball.unit()), 0.0)
     return jnp.where(step.ball.position.z > _HIGH, facing * in_air(step), 0.0)
 
 
 def redirect(step: Step) -> jax.Array:
-    """Deflection of a moving ball by a touch in the air: 0 not at all, 1 back to where it came from."""
+    """Returns the deflection of a moving ball by a touch in the air: 0 not at all, 1 back to where it came from."""
     turned = (1 - step.ball.velocity.unit().dot(step.ball_was.velocity.unit())) / 2
     moving = (step.ball_was.velocity.length > 500) & (step.ball.position.z > _HIGH)
     return jnp.where(step.events.touched & moving, turned, 0.0)
@@ -74,9 +74,8 @@ def missed_aerial(step: Step) -> jax.Array:
     """1 for a landing after a second in the air near a high ball that was not touched in that time."""
     landed = step.cars.on_ground & ~step.was.on_ground & (step.was.air_time > 1)
     since = (step.after.arena.tick - step.after.arena.counts.last_touch) / field.TICKS
-    return (landed & (since > step.was.air_time) & (step.ball.position.z > 500) & (step.distance < 1200)).astype(
-        jnp.float32
-    )
+    close = (step.ball.position.z > 500) & (step.distance < 1200)
+    return (landed & (since > step.was.air_time) & close).astype(jnp.float32)
 
 
 def flip_reset(step: Step) -> jax.Array:

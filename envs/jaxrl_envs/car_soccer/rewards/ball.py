@@ -7,13 +7,12 @@ import jax.numpy as jnp
 
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.game import Step
+from jaxrl_envs.car_soccer.rewards.event import rewarded
 
 _CROSSING = 6000.0  # uu, the scale of distances between ball and goal
 
-
-def touch(step: Step) -> jax.Array:
-    """1 for a decision with a touch of the ball."""
-    return step.events.touched.astype(jnp.float32)
+touch = rewarded(lambda events: events.touched, "1 for a decision with a touch of the ball.")
+possession = rewarded(lambda events: events.possession, "1 while the own team has touched the ball last.")
 
 
 def last_man_touch(step: Step) -> jax.Array:
@@ -22,13 +21,13 @@ def last_man_touch(step: Step) -> jax.Array:
 
 
 def touch_acceleration(step: Step) -> jax.Array:
-    """Change of the ball's velocity by a touch, in 2,300 uu/s."""
+    """Returns the change of the ball's velocity by a touch, in 2,300 uu/s."""
     change = (step.ball.velocity - step.ball_was.velocity).length / field.CAR_SPEED
     return jnp.where(step.events.touched, change, 0.0)
 
 
 def touch_to_goal(step: Step) -> jax.Array:
-    """Change of the ball's velocity towards the opponents' goal by a touch, in 2,300 uu/s."""
+    """Returns the change of the ball's velocity towards the opponents' goal by a touch, in 2,300 uu/s."""
     change = (step.ball.velocity - step.ball_was.velocity).dot(step.ball_to_goal.unit()) / field.CAR_SPEED
     return jnp.where(step.events.touched, change, 0.0)
 
@@ -39,7 +38,7 @@ def touch_height(step: Step) -> jax.Array:
 
 
 def velocity_to_ball(step: Step) -> jax.Array:
-    """Speed towards the ball, in 2,300 uu/s; never negative."""
+    """Returns the speed towards the ball, in 2,300 uu/s; never negative."""
     return jnp.maximum(step.cars.velocity.dot(step.to_ball.unit()), 0.0) / field.CAR_SPEED
 
 
@@ -54,17 +53,17 @@ def distance_to_ball(step: Step) -> jax.Array:
 
 
 def face_ball(step: Step) -> jax.Array:
-    """Cosine of the angle between the car's front and the ball."""
+    """Returns the cosine of the angle between the car's front and the ball."""
     return step.cars.axes.forward.dot(step.to_ball.unit())
 
 
 def ball_velocity_to_goal(step: Step) -> jax.Array:
-    """Speed of the ball towards the opponents' goal, in 6,000 uu/s; negative towards the own one."""
+    """Returns the speed of the ball towards the opponents' goal, in 6,000 uu/s; negative towards the own one."""
     return step.ball.velocity.dot(step.ball_to_goal.unit()) / field.BALL_SPEED
 
 
 def ball_velocity_to_own_goal(step: Step) -> jax.Array:
-    """Speed of the ball towards the own goal, in 6,000 uu/s; never negative."""
+    """Returns the speed of the ball towards the own goal, in 6,000 uu/s; never negative."""
     return jnp.maximum(step.ball.velocity.dot(step.ball_to_own_goal.unit()), 0.0) / field.BALL_SPEED
 
 
@@ -73,11 +72,6 @@ def ball_nearer_goal(step: Step) -> jax.Array:
     now = jnp.exp(-step.ball_to_goal.length / _CROSSING) - jnp.exp(-step.ball_to_own_goal.length / _CROSSING)
     to_goal, to_own = step.goal(1.0) - step.ball_was.position, step.goal(-1.0) - step.ball_was.position
     return now - jnp.exp(-to_goal.length / _CROSSING) + jnp.exp(-to_own.length / _CROSSING)
-
-
-def possession(step: Step) -> jax.Array:
-    """1 while the own team has touched the ball last."""
-    return step.events.possession.astype(jnp.float32)
 
 
 def attacking_third(step: Step) -> jax.Array:

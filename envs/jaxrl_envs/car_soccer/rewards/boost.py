@@ -7,20 +7,14 @@ import jax.numpy as jnp
 
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.game import Step
+from jaxrl_envs.car_soccer.rewards.event import rewarded
 
-
-def small_pad(step: Step) -> jax.Array:
-    """1 for every small pad taken."""
-    return step.events.small_pads
-
-
-def large_pad(step: Step) -> jax.Array:
-    """1 for every big pad taken."""
-    return step.events.big_pads
+small_pad = rewarded(lambda events: events.small_pads, "1 for every small pad taken.")
+large_pad = rewarded(lambda events: events.big_pads, "1 for every big pad taken.")
 
 
 def boost_pickup(step: Step) -> jax.Array:
-    """Gain of sqrt(boost / 100), so that a pad is worth most to an empty car."""
+    """Returns the gain of sqrt(boost / 100), so that a pad is worth most to an empty car."""
     return jnp.maximum(_root(step.cars.boost) - _root(step.was.boost), 0.0) * step.alive
 
 
@@ -45,7 +39,7 @@ def boost_economy(step: Step) -> jax.Array:
 
 
 def boost_efficiency(step: Step) -> jax.Array:
-    """Speed towards the ball, in 2,300 uu/s, while boosting below supersonic speed."""
+    """Returns the speed towards the ball, in 2,300 uu/s, while boosting below supersonic speed."""
     towards = jnp.maximum(step.cars.velocity.dot(step.to_ball.unit()), 0.0) / field.CAR_SPEED
     return jnp.where(step.cars.is_boosting & ~step.cars.is_supersonic, towards, 0.0)
 

@@ -37,7 +37,7 @@ def goal_line(step: Step) -> jax.Array:
 
 
 def shadow(step: Step) -> jax.Array:
-    """Speed towards the own goal, in 2,300 uu/s, ahead of an opponent who is bringing the ball."""
+    """Returns the speed towards the own goal, in 2,300 uu/s, ahead of an opponent who is bringing the ball."""
     theirs = step.nearest(step.teams.rivals, step.distance) < step.nearest(step.teams.mates, step.distance)
     coming = step.ball.velocity.y * step.teams.attack < -300
     back = jnp.maximum(-step.cars.velocity.y * step.teams.attack, 0.0) / field.CAR_SPEED

@@ -7,26 +7,18 @@ import jax.numpy as jnp
 
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.game import Step
+from jaxrl_envs.car_soccer.rewards.event import rewarded
 
-
-def goal(step: Step) -> jax.Array:
-    """1 for every car of the team that has scored."""
-    return step.events.scored.astype(jnp.float32)
-
-
-def concede(step: Step) -> jax.Array:
-    """1 for every car of the team that the other one has scored against."""
-    return step.events.conceded.astype(jnp.float32)
-
-
-def scorer(step: Step) -> jax.Array:
-    """1 for the car that has scored."""
-    return step.events.goal.astype(jnp.float32)
-
-
-def assist(step: Step) -> jax.Array:
-    """1 for the car from which the scorer had the ball."""
-    return step.events.assist.astype(jnp.float32)
+goal = rewarded(lambda events: events.scored, "1 for every car of the team that has scored.")
+concede = rewarded(lambda events: events.conceded, "1 for every car of the team that the other one has scored against.")
+scorer = rewarded(lambda events: events.goal, "1 for the car that has scored.")
+assist = rewarded(lambda events: events.assist, "1 for the car from which the scorer had the ball.")
+shot = rewarded(lambda events: events.shot, "1 for a shot at the goal.")
+save = rewarded(lambda events: events.save, "1 for a save.")
+passed = rewarded(lambda events: events.passed, "1 for a car whose mate takes the ball over from it.")
+demo = rewarded(lambda events: events.demos, "1 for every car demolished.")
+demoed = rewarded(lambda events: events.demoed, "1 for the demolished car.")
+bump = rewarded(lambda events: events.bumps, "1 for every car bumped.")
 
 
 def own_goal(step: Step) -> jax.Array:
@@ -39,39 +31,9 @@ def goal_speed(step: Step) -> jax.Array:
     return jnp.where(step.events.scored, step.ball_was.velocity.length / field.BALL_SPEED, 0.0)
 
 
-def shot(step: Step) -> jax.Array:
-    """1 for a shot at the goal."""
-    return step.events.shot.astype(jnp.float32)
-
-
 def shot_quality(step: Step) -> jax.Array:
     """Returns the speed of a shot, in 6,000 uu/s."""
     return jnp.where(step.events.shot, step.ball.velocity.length / field.BALL_SPEED, 0.0)
-
-
-def save(step: Step) -> jax.Array:
-    """1 for a save."""
-    return step.events.save.astype(jnp.float32)
-
-
-def passed(step: Step) -> jax.Array:
-    """1 for a car whose mate takes the ball over from it."""
-    return step.events.passed.astype(jnp.float32)
-
-
-def demo(step: Step) -> jax.Array:
-    """1 for every car demolished."""
-    return step.events.demos
-
-
-def demoed(step: Step) -> jax.Array:
-    """1 for the demolished car."""
-    return step.events.demoed
-
-
-def bump(step: Step) -> jax.Array:
-    """1 for every car bumped."""
-    return step.events.bumps
 
 
 def kickoff_win(step: Step) -> jax.Array:

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxrl_envs.adapters import require
 from jaxrl_envs.car_soccer import actions as rows
-from jaxrl_envs.car_soccer.env import CarSoccer, CarSoccerState
+from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.car_soccer.simulators.rlgym import agent_names
 from jaxrl_envs.car_soccer.simulators.rocketsim import ArenaView, Pitch, packed, started
 from jaxrl_envs.contract.env import State
@@ -53,7 +53,6 @@ class RLGymAgent(OutsideAgent):
 
     def view(self, state: State) -> Any:
         """Returns the arena as it goes to RocketSim, and its tick."""
-        assert isinstance(state, CarSoccerState)
         arena = state.game.arena
         ball = jnp.concatenate([part.array for part in vars(arena.ball).values()])
         counts = jnp.stack(list(vars(arena.counts).values()))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxrl_envs.car_soccer import actions, field
+from jaxrl_envs.car_soccer import actions, field, openings
 from jaxrl_envs.car_soccer.simulators import rlbot_bot
 from jaxrl_envs.shared.errors import UserError
 
@@ -66,7 +66,12 @@ def settings_of(env: CarSoccer) -> dict[str, object]:
     if env.settings.hitbox != "octane":
         raise UserError(f"--rlbot writes policies for the hitbox octane; this one drives a {env.settings.hitbox}.")
     reach, ball_reach = actions.reach(env.tick_skip)
+    book = None
+    if env.openings:
+        rows, path = openings.book()
+        book = {"rows": rows.tolist(), "path": path.tolist(), "near": openings.NEAR}
     return {
+        "openings": book,
         "observation": next(name for name, view in env.OBSERVATIONS.items() if view is env.view),
         "extras": extras,
         "padded": env.padded,

@@ -41,7 +41,7 @@ def observation(state: Any, own: Any, previous: Any, clock: tuple[float, float, 
         return [(part - start) @ here.rotation_mtx for part, start in zip(whole, origin, strict=True)]
 
     def row(each: Any) -> np.ndarray:
-        """A car, f32[20]."""
+        """Returns a car, f32[20]."""
         if each is None:
             return np.zeros(20)
         body, axes = each.physics, here.rotation_mtx if near and each is not car else np.diag(turn)
@@ -81,9 +81,23 @@ def _aim(here: Any, ball: Any, team: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def legal(state: Any, own: Any) -> np.ndarray:
-    """Rows of the table that the policy may choose, bool[90], as in training (`actions.mask`)."""
+def legal(state: Any, own: Any, since: int = -1) -> np.ndarray:
+    """Returns rows of the table that the policy may choose, bool[90], as in training (`CarSoccer.legal`).
+
+    Args:
+      state, own: see `observation`.
+      since: decisions since a kickoff, -1 once the ball was touched.
+    """
     car, table = state.cars[own], np.array(SETTINGS["table"])
+    if SETTINGS["openings"] and since >= 0:
+        at = min(since, len(SETTINGS["openings"]["rows"][0]) - 1)
+        cars = [car, *(each for key, each in state.cars.items() if key != own and each.team_num == car.team_num)]
+        places = np.array([(TURN[car.team_num] * each.physics.position)[:2] for each in cars])
+        off = np.linalg.norm(np.array(SETTINGS["openings"]["path"])[:, at] - places[:, None], axis=-1)
+        number, near = off.argmin(axis=1), off.min(axis=1) < SETTINGS["openings"]["near"]
+        row = SETTINGS["openings"]["rows"][number[0]][at]
+        if row >= 0 and near[0] and not (near & (number < number[0])).any():  # else a mate goes
+            return np.arange(len(table)) == row
     if car.demo_respawn_timer > 0:
         return (table == 0).all(axis=1)
     place, up = car.physics.position, car.physics.up
@@ -122,14 +136,16 @@ def main() -> None:
 
         def __init__(self) -> None:
             super().__init__(Nothing(), Nothing(), default_agent_id=SETTINGS["agent"], config=RLGymBotConfig())
-            self.policy, self.previous = NumpyPolicy(), np.zeros(8)
+            self.policy, self.previous, self.since = NumpyPolicy(), np.zeros(8), -1
 
         def get_action(self, obs: Any, game_state: Any, packet: Any) -> list[Any]:
             """Returns the controls of the next ticks."""
             goals, match = [team.score for team in packet.teams], packet.match_info
             clock = (goals[self.team] - goals[1 - self.team], match.game_time_remaining, match.is_overtime)
             features = observation(game_state, self.player_id, self.previous, clock)
-            row = self.policy.act(features, legal(game_state, self.player_id))
+            waits = match.match_phase in (flat.MatchPhase.Countdown, flat.MatchPhase.Kickoff)
+            self.since = self.since + 1 if waits else -1
+            row = self.policy.act(features, legal(game_state, self.player_id, self.since))
             self.previous = np.array(SETTINGS["table"][row])
             throttle, steer, pitch, yaw, roll, jump, boost, handbrake = SETTINGS["table"][row]
             buttons = {"jump": jump > 0, "boost": boost > 0, "handbrake": handbrake > 0}

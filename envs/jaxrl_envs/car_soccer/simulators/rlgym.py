@@ -89,9 +89,8 @@ class RLGym:
         """
         chosen = np.array([self._row(actions, agent) for agent in self.agents], np.int32)
         self._state = self._step(self.state, chosen)
-        terminated, truncated = (
-            dict.fromkeys(self.agents, bool(end)) for end in (self._state.terminated, self._state.truncated)
-        )
+        ends = (self._state.terminated, self._state.truncated)
+        terminated, truncated = (dict.fromkeys(self.agents, bool(end)) for end in ends)
         rewards = self._by_agent(np.asarray(self._state.rewards).tolist())
         return self._by_agent(self._state.observation), rewards, terminated, truncated
 

@@ -19,7 +19,7 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl forge decks`."""
+    """Adds the options of `jaxrl forge decks`."""
     parser.add_argument("--random", type=int, metavar="N", help="make N legal decks of 60 cards by chance")
     parser.add_argument("--out", metavar="DIR", help="where to write them")
     parser.add_argument("--seed", type=int, default=0, help="of the chance: the same Forge makes the same decks")

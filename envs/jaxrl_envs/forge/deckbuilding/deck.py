@@ -93,7 +93,7 @@ def find_deck(name: str, folder: Path | None) -> Path:
 
 
 def cards_of(home: str) -> tuple[Scripts | None, str]:
-    """The card scripts of a Forge and its version; None and "" where none is found or it has none, which others say."""
+    """Returns the card scripts of a Forge and its version; None and "" where none is found or it has none."""
     with contextlib.suppress(UserError):
         forge = find_forge(home)
         scripts = scripts_of(forge.res)

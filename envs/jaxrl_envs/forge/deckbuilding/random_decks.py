@@ -105,7 +105,7 @@ def _deck(pool: Sequence[PoolCard], kind: str, seed: int, number: int) -> Made:
 
 
 def _best(mine: Sequence[PoolCard], cmc: int) -> list[PoolCard]:
-    """The better creatures of a cost."""
+    """Returns the better creatures of a cost."""
     found = sorted((card for card in mine if card.role == "creature" and card.cmc == cmc), key=lambda card: -card.worth)
     return found[: max(12, int(BEST * len(found)))]
 

@@ -17,7 +17,7 @@ _COLOURS = (
 
 
 def picture() -> str:
-    """Five cards in five colours below a comet, as SVG. Raises UserError: Forge is not installed."""
+    """Returns five cards in five colours below a comet, as SVG. Raises UserError: Forge is not installed."""
     find_forge()
     parts = [
         f"<defs>{svg.gradient('dusk', '#3b2a5e', '#120d22')}</defs>",

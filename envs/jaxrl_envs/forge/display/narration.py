@@ -200,7 +200,7 @@ def _meaning(kind: str, decision: Json, answer: str) -> str:
 
 
 def _numbers(answer: str) -> list[int]:
-    """The numbers of an answer like "0,2"; -1 chooses nothing."""
+    """Returns the numbers of an answer like "0,2"; -1 chooses nothing."""
     return [int(part) for part in answer.split(",") if part.strip() and int(part) >= 0]
 
 
@@ -230,7 +230,7 @@ def _attack(decision: Json, attacker: str, defender: str = "0") -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl forge story`."""
+    """Adds the options of `jaxrl forge story`."""
     parser.add_argument("paths", nargs="+", metavar="FILE", help="a recording, or a folder of recordings")
     parser.add_argument("--game", type=int, metavar="N", help="only the N-th game, from 1")
 

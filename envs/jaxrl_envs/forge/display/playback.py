@@ -28,7 +28,7 @@ def fits(name: str, first: Mapping[str, Any]) -> bool:
 
 
 def games(path: Path) -> list[str]:
-    """Titles of the games of a recording: decks, seed and result."""
+    """Returns titles of the games of a recording: decks, seed and result."""
     return [_title(conversation) for conversation in recording.read(path)]
 
 

@@ -167,7 +167,7 @@ def _player(player: Json, own: bool, hand: list[Json] | None, names: dict[int, s
 
 
 def _counted(texts: Iterable[str]) -> list[str]:
-    """Equal texts once, with their number before them."""
+    """Returns equal texts once, with their number before them."""
     counts = collections.Counter(texts)
     return [text if number == 1 else f"{number} {text}" for text, number in counts.items()]
 

@@ -40,7 +40,7 @@ def color_bits(letters: str) -> int:
 
 @functools.lru_cache(KEPT)
 def keyword_bits(keyword: str) -> int:
-    """A keyword, perhaps with something behind a blank or a colon, as bits in the order of KEYWORDS; 0: another one."""
+    """Returns a keyword, perhaps with more behind a blank or colon, as bits in the order of KEYWORDS; 0: another."""
     keyword = keyword.lower()
     if keyword.startswith(UNBLOCKABLE):
         return KEYWORD_BITS["unblockable"]
@@ -56,7 +56,7 @@ def _first_words(keyword: str) -> int:
 
 @functools.lru_cache(KEPT)
 def cost_of(cost: str) -> int:
-    """The mana value of a cost such as "{2}{G}{W/U}"; X counts nothing."""
+    """Returns the mana value of a cost such as "{2}{G}{W/U}"; X counts nothing."""
     total = 0
     for symbol in _SYMBOL.findall(cost):
         digits = _DIGITS.match(symbol)

@@ -126,7 +126,7 @@ class Facts:
         self.seats = (Names(self._told), Names(self._told))
 
     def hear(self, line: bytes) -> None:
-        """An INFO line, with or without "INFO:" before it; only facts count."""
+        """Takes an INFO line, with or without "INFO:" before it; only facts count."""
         if b'"facts"' not in line[:64] or len(line) > LONGEST:
             return
         try:
@@ -144,7 +144,7 @@ class Facts:
 
 
 def parts_of(parts: Any) -> tuple[bytes, int]:
-    """PARTs of the daemon as f32[n, PART] in bytes, and n; a sub-ability names the row of what it follows."""
+    """Returns PARTs of the daemon as f32[n, PART] in bytes, and n; a sub-ability names the row of what it follows."""
     listed = [part for part in parts if isinstance(part, dict)][:MOST_PARTS] if isinstance(parts, list) else []
     table = np.zeros((len(listed), at.PART), np.float32)
     head = 0

@@ -105,7 +105,7 @@ class DaemonLeases:
     # ---- games of other states --------------------------------------------------------------------------------------
 
     def adopt(self, old: LiveGame, state: GameState) -> LiveGame:
-        """The live game that is nearest to a loaded state; an unfinished one is parked for the state it belongs to."""
+        """Returns the live game nearest to a loaded state; an unfinished one is parked for its own state."""
         near = [live for live in self._parked if live.leads_to(state)]
         live = max(near, key=lambda each: len(each.done), default=None)
         if live is not None:

@@ -91,7 +91,7 @@ class ForgeDecision(Question):
             self._wanted = [1 + place for place in (places if self.type == "order" else sorted(places))] + [0]
 
     def _place(self, number: int) -> int:
-        """The place of the option with the daemon's number, or of an equal one; ValueError if it is not offered."""
+        """Returns the place of the option with the daemon's number, or of an equal one. Raises ValueError: none."""
         return [number in numbers for numbers in self.numbers].index(True)
 
     def wanted(self) -> int:

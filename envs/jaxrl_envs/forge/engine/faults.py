@@ -39,6 +39,5 @@ def lost(fault: GameFault, seed: int, turn: int) -> LostGame:
             f"the engine plays seed {seed} differently than before, so that the game cannot be continued: was "
             "Forge, Java or a deck changed since it began?"
         )
-    return LostGame(
-        f"Forge failed {ATTEMPTS} times at the same place of the game with seed {seed} (turn {turn}): {fault}"
-    )
+    where = f"the same place of the game with seed {seed} (turn {turn})"
+    return LostGame(f"Forge failed {ATTEMPTS} times at {where}: {fault}")

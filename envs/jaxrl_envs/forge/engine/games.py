@@ -82,7 +82,7 @@ class GameSlot:
                 self.leases.renew(self.live, self.state, fault, attempts, self.players)
 
     def _advance(self) -> None:
-        """After an action or a start: plays on to the next question, and counts what that brought."""
+        """Plays on to the next question after an action or a start, and counts what that brought."""
         live, state = self.reach(), self.state
         before, result = state.progress.potential, 0.0
         state.progress = live.progress.copy()
@@ -100,7 +100,7 @@ class GameSlot:
     # ---- the contract -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """The next episode."""
+        """Begins the next episode."""
         old = self.state
         self.leases.give_back(self.live)  # a game that is abandoned
         key = random_key(old.seed, old.slot, old.episode + 1)
@@ -110,7 +110,7 @@ class GameSlot:
         self._advance()
 
     def step(self, action: int) -> None:
-        """An action, up to the next question."""
+        """Takes an action, up to the next question."""
         self.state.actions.append(action)
         self._advance()
 
@@ -177,7 +177,7 @@ class GameSlot:
         return (progress.turn, progress.type, *cut, state.how == BROKEN, state.how, state.episode)
 
     def reseed(self, seed: int) -> None:
-        """Other random numbers from here on."""
+        """Draws other random numbers from here on."""
         self.state.seed, self.state.drawn = seed, 0
 
     def save(self) -> bytes:

@@ -86,7 +86,7 @@ class LiveGame:
         self.reset(0)
 
     def reset(self, key: int) -> None:
-        """The beginning of a game; the lease stays."""
+        """Goes to the beginning of a game; the lease stays."""
         self.key = key
         self.done: list[int] = []
         self.progress = GameProgress()
@@ -119,7 +119,7 @@ class LiveGame:
             self._say(command)
 
     def forward(self, goal: GameState) -> None:
-        """To the position of a state, by answering what it has answered.
+        """Goes to the position of a state, by answering what it has answered.
 
         Raises:
           GameFault: it does not get there.
@@ -147,7 +147,7 @@ class LiveGame:
         return self.lease is not None and (self.lease.status == "running" or self.lease.enter())
 
     def leave(self) -> None:
-        """From now on the fleet may take the daemon away."""
+        """Lets the fleet take the daemon away from now on."""
         if self.lease is not None:
             self.lease.leave()
 
@@ -214,7 +214,7 @@ class LiveGame:
             self.hear(line)
 
     def hear(self, line: bytes) -> None:
-        """One line of the daemon; `decision` or `over` then tells whether it is what was awaited.
+        """Takes a line of the daemon; `decision` or `over` then tells whether it is what was awaited.
 
         Raises:
           GameFault: the game is refused, or the line is no message.
@@ -256,9 +256,8 @@ class LiveGame:
         progress.cards_cut = max(progress.cards_cut, view.unseen)
         progress.unknown_types += not decision.type
         if any(self.terms.shaping):
-            progress.potential = sum(
-                weight * lead for weight, lead in zip(self.terms.shaping, view.lead(), strict=True)
-            )
+            weighted = zip(self.terms.shaping, view.lead(), strict=True)
+            progress.potential = sum(weight * lead for weight, lead in weighted)
 
     def _hear_result(self, text: bytes) -> None:
         """`Agent(1)-deck won in 5ms` or `Draw in 5ms`."""

@@ -61,7 +61,7 @@ class GameProgress:
         return (self.seen, self.digest) == (other.seen, other.digest)
 
     def copy(self) -> GameProgress:
-        """Another one with the same values."""
+        """Returns another one with the same values."""
         return GameProgress.of(self.digest, self.potential, self.numbers())
 
 

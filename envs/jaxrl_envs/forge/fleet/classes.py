@@ -80,7 +80,7 @@ def _compile(java: Java, forge: ForgeRelease, folder: Path, seconds: float) -> N
 
 
 def _run(java: Java, forge: ForgeRelease, arguments: list[str], seconds: float) -> None:
-    """One step of compiling."""
+    """Runs one step of compiling."""
     flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # it runs for two seconds
     command = [str(java.path), *flags, *arguments]
     try:

@@ -67,15 +67,13 @@ def find_forge(home: str = "") -> ForgeRelease:
     missing = [part for part in ("cardsfolder", "editions") if not (folder / "res" / part).is_dir()]
     if missing:
         part = "res" if not (folder / "res").is_dir() else f"res/{missing[0]}"
-        raise UserError(
-            f"{name} is {where!r}, but {part}/ is missing there; unpack the Forge release again ({RELEASES})."
-        )
+        raise UserError(f"{name} is {where!r}, but {part}/ is missing there; unpack the release again ({RELEASES}).")
     newest = max(jars, key=lambda path: _numbers(jars[path]))
     return ForgeRelease(folder, newest, folder / "res", jars[newest])
 
 
 def _forge_in(jar: Path) -> str | None:
-    """The version of Forge that the manifest of a jar tells, "" if it tells none; None: the jar is not Forge's."""
+    """Returns the version of Forge in the manifest of a jar, "" without one; None: the jar is not Forge's."""
     try:
         with zipfile.ZipFile(jar) as packed:
             packed.getinfo(_ENGINE)
@@ -126,9 +124,8 @@ def find_java(java: str = "") -> Java:
             return found
         problems.append(f"{name} ({path}) {problem}")
     there = "; ".join(problems) or "there is no java in JAVA_HOME or on the PATH"
-    raise UserError(
-        f"Forge needs a JDK of version {OLDEST_JAVA} or newer: {there}. Install one, or set forge.java to it."
-    )
+    needed = f"a JDK of version {OLDEST_JAVA} or newer"
+    raise UserError(f"Forge needs {needed}: {there}. Install one, or set forge.java to it.")
 
 
 def _candidates() -> list[tuple[str, Path]]:

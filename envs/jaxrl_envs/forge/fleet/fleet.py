@@ -64,7 +64,8 @@ class Fleet:
         """
         self.deployment, self.patience = deployment, patience
         self._scratch: Scratch | None = None
-        self.daemons = self._remote() if deployment.remote else self._local()
+        remote = [RemoteDaemon(i, *address) for i, address in enumerate(deployment.addresses)]
+        self.daemons = remote if deployment.remote else self._local()
         self.supervisor = Supervisor(self.daemons, patience)
         self._changed = self.supervisor.changed
         self._faults: collections.Counter[str] = collections.Counter()
@@ -72,9 +73,6 @@ class Fleet:
         self._started = self._evictions = self._queue = 0
         self._durations, self._seconds_played = [0] * (len(BOUNDS) + 1), 0.0
         atexit.register(self.close)  # a process that is killed does not come here: its JVMs see the end of their input
-
-    def _remote(self) -> list[Daemon]:
-        return [RemoteDaemon(i, host, port) for i, (host, port) in enumerate(self.deployment.addresses)]
 
     def _local(self) -> list[Daemon]:
         deployment = self.deployment
@@ -240,7 +238,7 @@ class Fleet:
                 self._queue -= 1
 
     def _least_loaded(self) -> Daemon | None:
-        """Of the free ones: with the fewest games of others, then the one that has been held the shortest."""
+        """Returns the free daemon with the fewest games of others, then the one that was held the shortest."""
         free = [daemon for daemon in self.daemons if daemon.free]
         return min(free, key=lambda d: (d.active + d.waiting, d.held, d.number), default=None)
 

@@ -40,7 +40,7 @@ class Launch(NamedTuple):
     private: Path  # a folder of ours
 
     def place(self, number: int) -> Path:
-        """Working directory and `user.home` of a JVM: private, and removed at the end."""
+        """Returns the working directory and `user.home` of a JVM: private, and removed at the end."""
         folder = self.private / f"daemon-{number}"
         folder.mkdir(exist_ok=True)
         return folder
@@ -120,8 +120,7 @@ class LocalDaemon(Daemon):
             return None
         self._reap()
         if line.startswith(FAILED):
-            problem = line.removeprefix(FAILED).strip()
-            return Ended(problem, final=True)
+            return Ended(line.removeprefix(FAILED).strip(), final=True)
         if self.start_seconds >= self._timeout:
             return Ended(f"it was not ready after {self._timeout:g} s")
         # If it has never been up, Java refuses its flags; else it was killed.
@@ -131,11 +130,8 @@ class LocalDaemon(Daemon):
         """Warnings for the user about this JVM, from the words of its READY line."""
         found = []
         if facts.get("short-cuts") == "no" and not self._launch.deployment.stock:
-            name = (
-                ""
-                if self.version != UNKNOWN
-                else "; if the jar is one of these, say so by its name (docs/games/magic_training.md)"
-            )
+            hint = "; if the jar is one of these, say so by its name (docs/games/magic_training.md)"
+            name = hint if self.version == UNKNOWN else ""
             found.append(
                 f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.50 and "
                 "1.6.53 to 1.6.55 only: it is played without them, which takes two to three times the CPU of a "
@@ -204,7 +200,7 @@ class LocalDaemon(Daemon):
     # ---- from other threads -----------------------------------------------------------------------------------------
 
     def signal(self, number: int) -> None:
-        """To the JVM and whatever it started; nothing if it is gone."""
+        """Signals the JVM and whatever it started, unless it is gone."""
         with self._guard:
             process = self._process
             if process is not None and process.returncode is None:
@@ -256,7 +252,7 @@ class LocalDaemon(Daemon):
 
 
 def process_figures(pid: int) -> tuple[float, float]:
-    """CPU seconds and resident MiB of a process; zeros where the system does not tell."""
+    """Returns CPU seconds and resident MiB of a process; zeros where the system does not tell."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -18,7 +18,7 @@ class Scratch:
     """A folder for temporary files, which `close` removes, or else the next process that makes one."""
 
     def __init__(self, place: Path | None = None):
-        """In the folder `place`, or in the system's."""
+        """Makes it in the folder `place`, or in the system's."""
         place = place or Path(tempfile.gettempdir())
         _sweep(place)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))

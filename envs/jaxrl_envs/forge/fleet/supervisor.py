@@ -94,7 +94,7 @@ class Supervisor:
     # ---- the life of a daemon ---------------------------------------------------------------------------------------
 
     def _keep(self, daemon: Daemon) -> None:
-        """The body of a daemon's thread; what goes wrong in it is the end of that daemon only."""
+        """Runs a daemon in its thread; what goes wrong in it is the end of that daemon only."""
         try:
             pause: float | None = 0.0
             while pause is not None and not self.closing.wait(pause):
@@ -114,7 +114,7 @@ class Supervisor:
             daemon.give_up()
 
     def _ready(self, daemon: Daemon) -> None:
-        """A daemon can be leased."""
+        """Lets a daemon be leased."""
         with self.changed:
             daemon.state, daemon.problem = FREE, ""
             self.changed.notify_all()
@@ -125,7 +125,7 @@ class Supervisor:
             LOG.warning("%s", sentence)
 
     def _ended(self, daemon: Daemon, how: Ended) -> float | None:
-        """A daemon is not there: seconds until the next attempt, or None: it is given up, or all are being stopped."""
+        """Returns the seconds until a lost daemon is tried again; None: it is given up, or all are being stopped."""
         if self.closing.is_set():
             return None
         with self.changed:
@@ -155,7 +155,7 @@ class Supervisor:
         self._wake.set()
 
     def _watch(self) -> None:
-        """The body of the supervisor's own thread."""
+        """Examines daemons in the supervisor's own thread."""
         health = time.monotonic() + self.patience.health
         while not self.closing.is_set():
             self._wake.wait(max(0.0, health - time.monotonic()))
@@ -190,7 +190,7 @@ class Supervisor:
                 self.changed.notify_all()
 
     def _lost(self, daemon: Daemon, problem: str, hung: bool) -> None:
-        """A daemon that is no use any more: a JVM of ours is killed, and its thread does the rest."""
+        """Gives up a daemon that is no use any more: a JVM of ours is killed, and its thread does the rest."""
         with self.changed:
             if self.closing.is_set() or daemon.state not in (FREE, SUSPECT):
                 return

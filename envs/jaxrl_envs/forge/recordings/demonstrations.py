@@ -21,7 +21,7 @@ Asked = list[tuple[np.ndarray, np.ndarray, int, int, int]]
 
 
 def read(path: Path) -> Iterator[Demonstrations]:
-    """The games of a recording, one after the other; a question whose answer cannot be said in actions is left out.
+    """Yields the games of a recording; a question whose answer cannot be said in actions is left out.
 
     Raises:
       UserError: the file is no recording.

@@ -77,7 +77,7 @@ class RecordingProgress:
 
 
 def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 0) -> list[Job]:
-    """The games to watch: every ordered pair of different decks in turn (of one deck: against itself), and of profiles.
+    """Returns the games to watch: every ordered pair of different decks in turn (one deck: itself), and of profiles.
 
     Every deck has begun once before one does so again: of many decks, a few games have seen all.
 
@@ -109,7 +109,7 @@ def newgame(job: Job, passes: bool = False, limit: float = LIMIT_SECONDS) -> str
 
 
 def deck_argument(deck: str) -> str:
-    """A deck as the daemon finds it: a file here by its whole path, else the name, in the daemon's own folder."""
+    """Returns a deck as the daemon finds it: a file here by its whole path, else the name in its own folder."""
     for path in (Path(deck).expanduser(), Path(f"{deck}.dck").expanduser(), DECKS / f"{deck}.dck"):
         if path.is_file():
             return str(path.absolute())
@@ -205,7 +205,7 @@ def record(
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl forge record`."""
+    """Adds the options of `jaxrl forge record`."""
     parser.add_argument("--games", type=int, default=100, help="how many, with those that are there (default: 100)")
     parser.add_argument("--decks", default="aggro,counterspells", metavar="A,B", help="decks, by name or path")
     parser.add_argument("--profile", default="", metavar="P,Q", help="profiles of Forge's AI (default: its default)")

@@ -116,7 +116,7 @@ def deck_name(deck: str) -> str:
 
 
 def meta_of(lines: list[bytes], forge: str = "") -> dict[str, Any]:
-    """Metadata of a game from its lines, which begin with NEWGAME."""
+    """Returns the metadata of a game from its lines, which begin with NEWGAME."""
     found = words(lines[0][len(CLIENT) :].decode(errors="replace"))[1:]
     decks = list(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
     options = found[len(decks) :]
@@ -155,24 +155,24 @@ class Writer:
             raise UserError(f"cannot write {path}: {error.strerror or error}; choose another place.") from None
 
     def begin(self, **meta: Any) -> None:
-        """The next game, with what is known about it."""
+        """Begins the next game, with what is known about it."""
         head = {"forge": meta.pop("forge", ""), "protocol": meta.pop("protocol", 1), **meta}
         self._write((HEADER + json.dumps(head, separators=(",", ":"))).encode())
 
     def sent(self, line: bytes) -> None:
-        """A line of the client, without its end."""
+        """Writes a line of the client, without its end."""
         self._write(CLIENT + line)
 
     def received(self, line: bytes) -> None:
-        """A line of the daemon, without its end."""
+        """Writes a line of the daemon, without its end."""
         self._write(DAEMON + line)
 
     def end(self) -> None:
-        """The game is over: what was written of it is in the file from now on."""
+        """Ends the game: what was written of it is in the file from now on."""
         self._flush(last=self._xz)  # xz cannot be flushed: every game is packed for itself
 
     def copy(self, conversation: Conversation) -> None:
-        """A whole conversation."""
+        """Writes a whole conversation."""
         self.begin(**conversation.meta)
         for line in conversation.lines:
             self._write(line)
@@ -337,7 +337,5 @@ def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
                 return
             size += len(block)
             if size > SMALL + RATIO * raw.tell():
-                raise UserError(
-                    f"cannot read {path}: it unpacks to more than {RATIO} times its size, no recording does."
-                )
+                raise UserError(f"cannot read {path}: it unpacks to over {RATIO} times its size, no recording does.")
             yield block

@@ -29,11 +29,11 @@ class Lease:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """From idle to running. False: it is gone, or in use."""
+        """Goes from idle to running. False: it is gone, or in use."""
         return self._change(IDLE, RUNNING)
 
     def leave(self) -> None:
-        """From running to idle: from now on it may be evicted."""
+        """Goes from running to idle: from now on it may be evicted."""
         self._change(RUNNING, IDLE)
 
     def finish(self) -> bool:
@@ -41,7 +41,7 @@ class Lease:
         return self._change(RUNNING, GONE)
 
     def evict(self) -> bool:
-        """From idle to gone, and closes the link. False: it is in use, or gone."""
+        """Goes from idle to gone, and closes the link. False: it is in use, or gone."""
         evicted = self._change(IDLE, GONE)
         if evicted:
             self.link.close()

@@ -56,4 +56,4 @@ class Driven(Protocol):
         the seats'."""
 
     def headline(self, state: Any) -> str:
-        """Score and clock, for people."""
+        """Returns the score and clock, for people."""

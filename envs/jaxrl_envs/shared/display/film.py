@@ -48,9 +48,8 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
     def line(frame: int) -> str:
         said = shorten(words[frame], int(1.9 / SMALL), placeholder=" …")  # letters are about half as wide as high
         letters = min(SIZE, 1.9 / max(len(said), 1)) * width
-        return svg.text(
-            width / 2, height + FOOT * width / 2 + letters / 3, said, letters, WORDS, 'text-anchor="middle"'
-        )
+        x, y = width / 2, height + FOOT * width / 2 + letters / 3
+        return svg.text(x, y, said, letters, WORDS, 'text-anchor="middle"')
 
     base = {name: value for name, value in roots[0].attrib.items() if name not in SIZES}
     picture = f"<g{_attributes(base)}>{_merged(clock, [_parts(root) for root in roots])}</g>"
@@ -101,7 +100,7 @@ def _written(node: ElementTree.Element) -> str:
 
 
 def _size(root: ElementTree.Element) -> tuple[float, float]:
-    """Width and height in units of its own."""
+    """Returns the width and height in units of its own."""
     box = root.get("viewBox", "").split()
     sides = box[2:] if len(box) == 4 else [root.get("width", ""), root.get("height", "")]
     width, height = (float((re.match(r"[\d.]+", side) or ["100"])[0]) for side in sides)

@@ -70,5 +70,5 @@ def gradient(name: str, first: str, second: str, *, radial: bool = False) -> str
 
 
 def _more(extra: str, fixed: bool = False) -> str:
-    """Further attributes behind a blank."""
+    """Returns further attributes behind a blank."""
     return f" {extra}" if extra or fixed else ""

@@ -7,15 +7,16 @@ from functools import partial
 
 from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
+from jaxrl_envs.shared.display.seats import does, who
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.display.emblems import style_of
-from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat
+from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat, reason
 
 WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)
 CARD = (66, 94)
-PANEL = (168, 84)
+PANEL = (190, 90)
 OPEN, OPEN_ROW = (31, 34), 5  # place of a small card of an open hand; cards in a row
 RAISED, RESTING = 664, 677  # the middle of cards in the hand in front
 FRONT, PLAYED = 1.3, 1.2  # scale of cards in the hand in front, and of those of a trick, where seats leave the room
@@ -65,37 +66,42 @@ def _background() -> str:
 
 def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float, y: float, main: bool) -> str:
     """Name, score, bid and tricks won of a seat, and the cards in its hand (drawn large elsewhere for the main one)."""
-    width, height = PANEL[0], 60 if main and not seat.notes else PANEL[1]
+    width, height = PANEL[0], 64 if main and not seat.notes else PANEL[1]
     if not main and seat.hand is not None:
-        height = 58 + OPEN[1] * max(1, -(-len(seat.hand) // OPEN_ROW))
+        height = 64 + OPEN[1] * max(1, -(-len(seat.hand) // OPEN_ROW))
     acting = number == table.actor
     left, top = min(max(x - width / 2, 6), WIDTH - width - 6), max(y - height / 2, 6)
     middle = left + width / 2
-    name = "You" if number == table.observer else f"Seat {number}"
+    name = who(number, table.observer)
     frame = f'stroke="{GOLD}" stroke-width="3"' if acting else 'stroke="#5d7a80" stroke-width="1.2"'
     parts = [
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{width}" height="{height}" rx="11" fill="#10212b" '
         f'fill-opacity="0.94" {frame}/>',
-        _text(left + 13, top + 24, name, 17, GOLD if acting else PALE, 'text-anchor="start" font-weight="bold"'),
-        _text(left + width - 13, top + 24, f"{seat.score}", 17, PALE, 'text-anchor="end"'),
-        _pips(seat, left + 13, top + 42),
+        _text(left + 12, top + 25, name, 20, GOLD if acting else PALE, 'text-anchor="start" font-weight="bold"'),
+        _text(left + width - 12, top + 25, f"{seat.score}", 20, PALE, 'text-anchor="end"'),
+        _pips(seat, left + 12, top + 46),
     ]
-    remarks = [f"wager {seat.wager}"] * bool(seat.wager) + [f"+{seat.captured}"] * bool(seat.captured)
-    if number == table.leader and table.phase in (rules.BID, rules.PLAY):
-        remarks.append("leads")
-    parts.append(_text(left + width - 13, top + 47, ", ".join(remarks), 12, DIM, 'text-anchor="end"'))
-    parts.append(_other_hand(seat, middle, top + 68) if not main else _notes(seat, middle, top + 70))
+    parts.append(_text(left + width - 12, top + 51, ", ".join(remarks(table, number)), 14, DIM, 'text-anchor="end"'))
+    parts.append(_other_hand(seat, middle, top + 73) if not main else _notes(seat, middle, top + 76))
     return "".join(parts)
 
 
-def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
-    """Returns the bid as rings and the tricks won as coins in them; coins beyond the bid are red."""
+def remarks(table: SkullKingPosition, number: int) -> list[str]:
+    """Returns the wager of a seat, what it has captured, and whether it leads."""
+    seat = table.seats[number]
+    leads = number == table.leader and table.phase in (rules.BID, rules.PLAY)
+    facts = ((f"wager {seat.wager}", seat.wager), (f"+{seat.captured}", seat.captured), ("leads", leads))
+    return [words for words, there in facts if there]
+
+
+def _pips(seat: SkullKingSeat, x: float, y: float, room: float = 70) -> str:
+    """Returns the bid as rings and the tricks won as coins in them, `room` wide; coins beyond the bid are red."""
     if seat.bid is None:
-        return _text(x, y + 5, "has bid" if seat.bid_made else "…", 13, DIM, 'text-anchor="start"')
+        return _text(x, y + 5, "has bid" if seat.bid_made else "…", 15, DIM, 'text-anchor="start"')
     total = max(seat.bid, seat.won)
     if total == 0:
-        return _text(x, y + 5, "0 bid, 0 won", 13, DIM, 'text-anchor="start"')
-    step = min(12.0, 70 / total)
+        return _text(x, y + 5, "0 bid, 0 won", 15, DIM, 'text-anchor="start"')
+    step = min(12.0, room / total)
     parts = []
     for i in range(total):
         ring = f'fill="none" stroke="{GOLD}" stroke-width="1.6"'
@@ -103,7 +109,7 @@ def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
         beyond = 'fill="#d2493f" stroke="#d2493f" stroke-width="1.6"'
         look = ring if i >= seat.won else coin if i < seat.bid else beyond
         parts.append(f'<circle cx="{x + 5 + i * step:.1f}" cy="{y}" r="4.6" {look}/>')
-    count = _text(x + 5 + total * step, y + 5, f"{seat.won}/{seat.bid}", 13, DIM, 'text-anchor="start"')
+    count = _text(x + 5 + total * step, y + 5, f"{seat.won}/{seat.bid}", 15, DIM, 'text-anchor="start"')
     return "".join(parts) + count
 
 
@@ -141,7 +147,7 @@ def _small_card(card: int, x: float, y: float) -> str:
 
 
 def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
-    return _text(x, y, "; ".join(seat.notes), 11.5, DIM)
+    return _text(x, y, "; ".join(seat.notes), 13.5, DIM)
 
 
 # ---- cards ----------------------------------------------------------------------------------------------------------
@@ -217,38 +223,50 @@ def click_areas(table: SkullKingPosition, seat: int) -> list[ClickArea]:
     found = []
     for card, x in _places(table.seats[seat].hand or ()):
         if card in table.legal:
-            pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
-            actions = (rules.FIRST_PLAY + card, *pirate)
-            found.append(ClickArea(x - width / 2, RAISED - height / 2, width, height, actions))
+            found.append(ClickArea(x - width / 2, RAISED - height / 2, width, height, actions_of(table, card)))
     return found
 
 
+def actions_of(table: SkullKingPosition, card: int) -> tuple[int, ...]:
+    """Returns the actions that play or discard a card."""
+    pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
+    return (rules.FIRST_PLAY + card, *pirate)
+
+
 def _middle(table: SkullKingPosition) -> str:
-    """Round, trick and what is asked, in the middle of the table."""
     x, y = CENTRE
+    return "".join(_text(x, y - 16 + 22 * i, *line) for i, line in enumerate(headlines(table)))
+
+
+def headlines(table: SkullKingPosition) -> list[tuple[str, float, str, str]]:
+    """Returns round, trick, how the trick stands and what is asked: text, size, colour and attributes of each line."""
     if table.finished:
         best = max(seat.score for seat in table.seats)
-        winners = [_name(table, i) for i, seat in enumerate(table.seats) if seat.score == best]
+        winners = [who(i, table.observer) for i, seat in enumerate(table.seats) if seat.score == best]
         verb = "win" if len(winners) > 1 or winners == ["You"] else "wins"
         title, second = "Game over", f"{' and '.join(winners)} {verb} with {best} points"
     else:
         title = f"Round {table.number} of {rules.NUM_ROUNDS}"
         second = f"trick {min(table.tricks + 1, table.hand)} of {table.hand}"
-    lines = [_text(x, y - 16, title, 23, PALE, 'font-weight="bold"'), _text(x, y + 8, second, 15, DIM)]
     third = ""
     if table.free:
         third = "no suit to follow"
     elif table.follow is not None:
         third = f"follow {c.SUIT_NAMES[table.follow]}"
+    elif table.actor is not None and table.phase == rules.PLAY and not table.plays:
+        third = does(table.actor, table.observer, "lead")
+    fourth = ""
     if table.plays and table.winner is None:
         third = "no seat wins this trick"
     elif table.winner is not None and len(table.plays) == len(table.seats):
-        third = f"{_name(table, table.winner)} win{'s' * (table.winner != table.observer)} the trick"
-    lines.append(_text(x, y + 28, third, 15, GOLD))
-    if table.actor is not None and table.phase != rules.PLAY:
-        lines.append(_text(x, y + 48, f"{_name(table, table.actor)} to {PHASES[table.phase]}", 14, PALE))
-    return "".join(lines)
-
-
-def _name(table: SkullKingPosition, seat: int) -> str:
-    return "You" if seat == table.observer else f"Seat {seat}"
+        third = f"{does(table.winner, table.observer, 'win')} the trick"
+    if len(table.plays) == len(table.seats):
+        fourth = reason(table.plays, table.winner)
+    elif table.actor is not None and table.phase != rules.PLAY:
+        fourth = f"{who(table.actor, table.observer)} to {PHASES[table.phase]}"
+    return [
+        (title, 24, PALE, 'font-weight="bold"'),
+        (second, 17, DIM, ""),
+        (third, 17, GOLD, ""),
+        (fourth, 16, PALE, ""),
+    ]

@@ -114,7 +114,7 @@ LOOT = Style("#a2781c", PAPER, _COINS)
 
 
 def style_of(play: int) -> Style:
-    """The look of a play 0..74."""
+    """Returns the look of a play 0..74."""
     if play < 56:
         return SUITS[play // 14]
     if play < c.ROSIE:

@@ -18,16 +18,12 @@ from jaxrl_envs.skull_king.env import SkullKing, SkullKingState
 from jaxrl_envs.skull_king.golden import BOT_CHOICES, GAMES, actions_of
 
 KINDS = (GAMES, BOT_CHOICES)
+games = golden.titles
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
     """Returns whether a file holds recorded games (also with recorded choices of bots), by its first record's keys."""
     return {"n", "decks", "final"} <= set(first)
-
-
-def games(path: Path) -> list[str]:
-    """Titles of the games in a file: their numbers."""
-    return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
@@ -54,4 +50,4 @@ def mark(env: SkullKing, before: SkullKingState, after: SkullKingState) -> str:
 def curves(env: SkullKing, states: Sequence[State]) -> dict[str, list[list[float]]]:
     """Returns the points so far."""
     assert isinstance(states[0], SkullKingState)
-    return {"points": [np.asarray(state.game.scores).tolist() for state in states]}  # type: ignore[attr-defined]
+    return {"points": [np.asarray(state.game.scores).tolist() for state in states]}

@@ -69,7 +69,7 @@ def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
       state: one game, not a batch.
       observer: a seat.
     """
-    game: rules.SkullKingGame = state.game  # type: ignore[attr-defined]
+    game: rules.SkullKingGame = state.game
     r, setup = game.round, env.setup
     over = bool(state.terminated) or bool(state.truncated) or int(game.phase) == rules.END
     actor = None if over else int(game.actor)
@@ -99,19 +99,26 @@ def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
 
 
 def trick_with(game: rules.SkullKingGame, action: int) -> tuple[int, Trick]:
-    """The play that an action of the phase PLAY is, and the trick with it."""
+    """Returns the play that an action of the phase PLAY is, and the trick with it."""
     play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
     return play, game.round.trick.add(jnp.int32(int(game.actor)), jnp.int32(play))
 
 
+def trick_order(game: rules.SkullKingGame, players: int) -> list[tuple[int, int]]:
+    """Returns (seat, play) of the current trick in order of play."""
+    r = game.round
+    order = [(int(r.leader) + turn) % players for turn in range(int(r.trick.size))]
+    return [(seat, field(r.trick.plays[seat // 4], seat % 4, 8) - 1) for seat in order]
+
+
 def full_trick(env, before: State, action: int, observer: int | None = None) -> SkullKingPosition | None:
     """Returns the table with the trick that `action` completes, before it is taken; None if it completes none."""
-    r = before.game.round  # type: ignore[attr-defined]
-    if int(before.game.phase) != rules.PLAY or int(r.trick.size) != env.num_players - 1:  # type: ignore[attr-defined]
+    r = before.game.round
+    if int(before.game.phase) != rules.PLAY or int(r.trick.size) != env.num_players - 1:
         return None
-    play, trick = trick_with(before.game, action)  # type: ignore[attr-defined]
+    play, trick = trick_with(before.game, action)
     card, table = c.TIGRESS if play == c.TIGRESS_PIRATE else play, look(env, before, observer)
-    actor = int(before.game.actor)  # type: ignore[attr-defined]
+    actor = int(before.game.actor)
     winner = int(resolve(trick, r.leader).winner)
     seats, own = list(table.seats), table.seats[actor]
     hand = own.hand and tuple(each for each in own.hand if each != card)
@@ -126,14 +133,44 @@ def full_trick(env, before: State, action: int, observer: int | None = None) -> 
     )
 
 
+def reason(plays: list[tuple[int, int]], winner: int | None) -> str:
+    """Returns why a seat, or none, wins a full trick of (seat, play): the card that it beats is the one that would win
+    without its own."""
+    cards = dict(plays)
+    beast = next((play for _, play in reversed(plays) if play in (c.KRAKEN, c.WHALE)), None)
+    if winner is None:
+        return "the Kraken destroys it" if beast == c.KRAKEN else "no number for the White Whale"
+    own = cards[winner]
+    name = c.card_name(own).partition(" (")[0]
+    if beast == c.WHALE:
+        return f"the White Whale: {name} is the highest number"
+    trick = Trick.empty()
+    for seat, play in plays:
+        trick = trick.add(jnp.int32(seat), jnp.int32(play)) if seat != winner else trick
+    second = cards[int(resolve(trick, jnp.int32(0)).winner)]
+    other = c.card_name(second).partition(" (")[0]
+    suits = [play // 14 if play < 56 else None for play in (own, second)]
+    if suits[0] is None and _kind(own) == _kind(second):
+        return f"{name} came before {other}"
+    if None not in suits and c.ROGER not in suits and suits[0] != suits[1]:
+        return f"{name} beats {other}, which did not follow"
+    return f"{name} beats {other}"
+
+
+def _kind(play: int) -> str:
+    """Returns what a special card counts as in a trick."""
+    pirate = c.ROSIE <= play <= c.HARRY or play == c.TIGRESS_PIRATE
+    return "pirate" if pirate else "mermaid" if play in c.MERMAIDS else "king" if play == c.KING else "escape"
+
+
 def _cards(cards: CardSet) -> list[int]:
-    """Card ids in order."""
+    """Returns card ids in order."""
     words = [int(word) for word in cards.words]
     return [card for card, slot in enumerate(c.SLOTS) if words[slot // 32] >> slot % 32 & 1]
 
 
 def field(word, index: int, width: int = 4) -> int:
-    """Entry `index` of a word of small numbers, as a Python int."""
+    """Returns the entry `index` of a word of small numbers, as a Python int."""
     return int(word) >> index * width & (1 << width) - 1
 
 
@@ -160,7 +197,7 @@ def _seat(game: rules.SkullKingGame, players: int, seat: int, observer: int | No
 
 
 def _notes(game: rules.SkullKingGame, seat: int) -> list[str]:
-    """Public facts that have no column of their own."""
+    """Returns public facts that have no column of their own."""
     r = game.round
     notes = []
     if int(r.harry) == seat:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxrl_envs.contract.env import State
+from jaxrl_envs.shared.display.seats import whom
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat, look
@@ -29,8 +30,7 @@ def _headline(table: SkullKingPosition) -> str:
     if table.finished:
         return "Skull King: the game is over"
     trick = f"trick {min(table.tricks + 1, table.hand)} of {table.hand}"
-    who = "you" if table.actor == table.observer else f"seat {table.actor}"
-    asked = f"{who} to {PHASES[table.phase]}"
+    asked = f"{whom(table.actor, table.observer)} to {PHASES[table.phase]}"
     return f"Skull King, round {table.number} of {rules.NUM_ROUNDS}, {trick}, {table.stock} cards in the stock: {asked}"
 
 
@@ -41,8 +41,8 @@ def _seat_line(table: SkullKingPosition, number: int, seat: SkullKingSeat) -> st
         notes.insert(0, f"wagers {seat.wager}")
     if number == table.leader and not table.finished:
         notes.insert(0, "leads")
-    name = "you" if number == table.observer else f"seat {number}"
     arrow = ">" if number == table.actor else " "
+    name = whom(number, table.observer)
     line = f"{arrow} {name:7}{seat.score:6}{bid:>5}{seat.won:5}{seat.captured:7}   {', '.join(notes)}"
     return line.rstrip()
 
@@ -54,8 +54,8 @@ def _trick_lines(table: SkullKingPosition) -> list[str]:
         return ["the trick is empty"]
     played = []
     for number, play in table.plays:
-        name = "you" if number == table.observer else f"seat {number}"
-        played.append(f"{name} {c.card_name(play)}" + (" (winning)" if number == table.winner else ""))
+        won = " (winning)" if number == table.winner else ""
+        played.append(f"{whom(number, table.observer)} {c.card_name(play)}{won}")
     lines = ["trick: " + ", ".join(played)]
     if table.free:
         lines.append("no seat has to follow suit")

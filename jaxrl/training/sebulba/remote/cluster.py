@@ -33,18 +33,8 @@ TRIES = 5  # how often in a row a worker may be lost before the run stops
 
 
 def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed: int, groups: int) -> WorkerPool:
-    """Lanes ``actor * share .. (actor + 1) * share - 1`` on this actor's share of the workers.
-
-    Args:
-      config: configuration of the training, with `fleet.workers`.
-      game: game, for its sizes.
-      actor, share: number of the actor, and games of each.
-      seed: seed of the games; games that are loaded bring theirs.
-      groups: parts that are stepped apart.
-
-    Raises:
-      UserError: there is no Ray, or no such cluster.
-    """
+    """Returns lanes ``actor * share .. (actor + 1) * share - 1`` on this actor's share of the workers. Raises
+    UserError: there is no Ray, or no such cluster. `seed`: seed of the games; games that are loaded bring theirs."""
     fleet, count = config.fleet, config.fleet.workers // config.sebulba.actors
     connect(config)
     size, threads = share // groups, max(1, int(fleet.cpus))
@@ -61,10 +51,7 @@ def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed:
 
 def connect(config: Config) -> None:
     """Joins the cluster that `fleet.address` names, or starts one on this machine that no other machine can reach.
-
-    Raises:
-      UserError: Ray is not installed, or the cluster cannot be reached.
-    """
+    Raises UserError: Ray is not installed, or the cluster cannot be reached."""
     fleet = config.fleet
     if not fleet.address:
         os.environ.update(_ALONE)  # Ray reads these when it is imported
@@ -124,12 +111,8 @@ class RayWorker:
         return self._actor.obey.remote(block, number, list(orders))
 
     def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
-        """See `Worker.answer`; one that says nothing for `PATIENCE` seconds more than its engine may take is
-        ended and counts as lost.
-
-        Raises:
-          UserError: there is no room for it in the cluster, or it cannot start.
-        """
+        """See `Worker.answer`; one that says nothing for `PATIENCE` seconds more than its engine may take is ended and
+        counts as lost. Raises UserError: there is no room for it in the cluster, or it cannot start."""
         errors, patience = self._ray.exceptions, PATIENCE + orders * self._timeout
         try:
             found: Answer | Strange | Failure = self._ray.get(asked, timeout=patience)
@@ -168,6 +151,6 @@ def game_of(tree: dict[str, Any]) -> HostGame:
 
 
 def _last_line(error: Exception) -> str:
-    """Of a report with a traceback, what happened."""
+    """Returns what happened, from a report with a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

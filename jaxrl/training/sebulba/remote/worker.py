@@ -109,13 +109,8 @@ class EngineWorker:
         self._next = [-1] * len(blocks)  # number of the order that follows
 
     def obey(self, block: int, number: int, orders: Sequence[Order]) -> Answer | Strange | Failure:
-        """Executes orders in sequence and returns the result of the last one.
-
-        Args:
-          block: number of the block.
-          number: number of the first order, among all that the block was given; games begin with one of any number.
-          orders: orders, at least one.
-        """
+        """Executes orders in sequence and returns the result of the last one. `number`: number of the first order,
+        among all that the block was given; games begin with one of any number."""
         pool, rows = self._pools[block], self._rows[block]
         with self._one_at_a_time[block]:
             if number != self._next[block] and not isinstance(orders[0], (Begin, Load)):

@@ -40,11 +40,8 @@ class Worker(Protocol):
         """Starts executing orders (`EngineWorker.obey`) and returns a future at once."""
 
     def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
-        """Waits for the answer to `orders` orders.
-
-        Raises:
-          Lost: there will be none; ask again, from the last saved states on.
-        """
+        """Waits for the answer to `orders` orders. Raises Lost: there will be none; ask again, from the last saved
+        states on."""
 
     def close(self) -> None:
         """Ends it."""
@@ -79,23 +76,14 @@ class WorkerPool:
     Attributes:
       controllers, next_controllers: i8[N, P].
       length: i32[N].
-      groups: blocks.
       threads: one entry for each engine thread, all elsewhere.
     """
 
     counters = {"step": (0, 0), "bots": (0, 0), "observe": (0, 0)}  # are not measured elsewhere
 
     def __init__(self, game: HostGame, workers: Sequence[Worker], share: int, groups: int, *, threads: int, tries: int):
-        """Sets up a pool; no worker is asked yet.
-
-        Args:
-          game: game, for its sizes; nothing is played here.
-          workers: workers, each with `groups` blocks of share / groups / len(workers) games.
-          share: N.
-          groups: blocks of games.
-          threads: engine threads of all workers, for metrics.
-          tries: number of times in a row that a block may be lost with its worker.
-        """
+        """Sets up a pool; no worker is asked yet. `workers`: workers, each with `groups` blocks of share / groups /
+        len(workers) games; `tries`: number of times in a row that a block may be lost with its worker."""
         self.groups, self.threads = groups, [None] * threads
         self.controllers = np.full((share, game.num_players), -1, np.int8)
         self.next_controllers, self.length = self.controllers.copy(), np.zeros(share, np.int32)
@@ -116,14 +104,14 @@ class WorkerPool:
     # ---- as HostPool ----------------------------------------------------------------------------------------------
 
     def start(self, into: Buffers) -> None:
-        """All games begin; writes all rows."""
+        """Begins all games; writes all rows."""
         begun = {part: Begin(self.controllers[part.lanes].copy(), self._following(part)) for part in self._all}
         self._together(into, begun)
 
     def load(
         self, states: np.ndarray, controllers: np.ndarray, into: Buffers, length: np.ndarray | None = None
     ) -> None:
-        """All games go on from saved states u8[N, S]; writes all rows."""
+        """Continues all games from saved states u8[N, S]; writes all rows."""
         self.controllers[:] = controllers
         self.length[:] = 0 if length is None else length
         for part in self._all:
@@ -131,7 +119,7 @@ class WorkerPool:
         self._together(into, {part: self._as_saved(part, states[part.lanes].copy()) for part in self._all})
 
     def restart(self, games: np.ndarray, into: Buffers) -> None:
-        """Some games (i32[k]) are abandoned for their next ones; writes their rows."""
+        """Abandons some games (i32[k]) for their next ones; writes their rows."""
         abandoned = {}
         for part in self._all:
             within = games[(games >= part.lanes.start) & (games < part.lanes.stop)] - part.lanes.start
@@ -140,11 +128,7 @@ class WorkerPool:
         self._together(into, abandoned)
 
     def send(self, actions: np.ndarray, into: Buffers, group: int = 0) -> None:
-        """Steps a group; returns at once.
-
-        Raises:
-          IllegalAction: one of the actions is; nothing was sent.
-        """
+        """Steps a group; returns at once. Raises IllegalAction: one of the actions is; nothing was sent."""
         first = self._parts[group][0].lanes.start
         for part in self._parts[group]:
             self._require_legal(part, actions[part.lanes.start - first : part.lanes.stop - first])
@@ -154,11 +138,8 @@ class WorkerPool:
             self._order(part, Send(np.array(chosen), self._following(part)))
 
     def recv(self, group: int = 0) -> None:
-        """Waits until a group's rows are written.
-
-        Raises:
-          EngineError: an engine failed, or its worker was lost too often.
-        """
+        """Waits until a group's rows are written. Raises EngineError: an engine failed, or its worker was lost too
+        often."""
         into, first = self._into[group], self._parts[group][0].lanes.start
         assert into is not None  # it was sent
         for part in self._parts[group]:
@@ -180,7 +161,7 @@ class WorkerPool:
         return np.array([sum(tally.busy_ns for tally in self._tallies)], np.int64)
 
     def told(self) -> list[dict[str, float]]:
-        """Counters of each worker, see `jaxrl.training.program.Program.counters`."""
+        """Returns counters of each worker, see `jaxrl.training.program.Program.counters`."""
         threads = len(self.threads) / len(self._tallies)
         return [
             {"threads": threads, "busy_seconds": each.busy_ns / 1e9, "calls": each.calls, "losses": each.losses}
@@ -284,14 +265,7 @@ class WorkerPool:
 
 def unsound(answer: Answer, number: int, game: HostGame, games: int) -> str:
     """Says what is wrong with an answer, "" if nothing is: the learner gets arrays of the right shapes and kinds,
-    finite where they must be, and of the orders that stand.
-
-    Args:
-      answer: a worker's answer.
-      number: number of the order that follows.
-      game: game that is played.
-      games: games of the block.
-    """
+    finite where they must be, and of the orders that stand. `number`: number of the order that follows."""
     if answer.next != number:
         return f"up to order {answer.next}, not {number}"
     forms = shapes(game, games) | {"states": ((games, game.state_bytes), np.dtype(np.uint8))}
@@ -309,7 +283,7 @@ def unsound(answer: Answer, number: int, game: HostGame, games: int) -> str:
 
 
 def _out_of_range(answer: Answer, game: HostGame) -> str:
-    """As `unsound`, of seats, actions, holders, lengths and masks."""
+    """Checks, as `unsound`, the ranges of seats, actions, holders, lengths and masks."""
     rows = answer.rows
     ranges = {
         "current_player": (rows["current_player"], 0, game.num_players),

@@ -300,9 +300,8 @@ def play_turn(
     """
     hands, decks = [set(), set()], [[], []]
     hands[seat], decks[seat] = unmask(hand), list(deck)
-    game = Game(
-        seat, 0, [card_of(code) for code in queue], list(map(unmask, bar)), list(map(unmask, out)), hands, decks
-    ).after(action)
+    table = [card_of(code) for code in queue], list(map(unmask, bar)), list(map(unmask, out))
+    game = Game(seat, 0, *table, hands, decks).after(action)
     return *game.table, mask(game.hands[seat]), game.decks[seat]
 
 

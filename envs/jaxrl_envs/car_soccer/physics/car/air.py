@@ -112,7 +112,7 @@ def dodged(cars: Cars, controls: Controls, forward_speed: jax.Array) -> Cars:
 
 
 def _dodge(cars: Cars, controls: Controls, forward_speed: jax.Array) -> tuple[Vec, Vec]:
-    """Torque (in the car's axes, length 0 or 1) and change of velocity of a dodge."""
+    """Returns the torque (in the car's axes, length 0 or 1) and change of velocity of a dodge."""
     ahead, side = -controls.pitch, controls.yaw + controls.roll
     stall = (jnp.abs(side) < 0.1) & (jnp.abs(ahead) < 0.1)
     size = jnp.sqrt(ahead * ahead + side * side)

@@ -89,7 +89,7 @@ def _wide(tree):
 
 
 def _total(vectors: Vec) -> Vec:
-    """Sum over the wheels, [P, 4, B] -> [P, B]."""
+    """Returns the sum over the wheels, [P, 4, B] -> [P, B]."""
     return jax.tree.map(lambda leaf: leaf[:, 0] + leaf[:, 1] + leaf[:, 2] + leaf[:, 3], vectors)
 
 
@@ -248,7 +248,7 @@ def grip(geometry: Geometry | None, body: Hitbox, cars: Cars, ball: Ball) -> tup
 
 
 def _friction(body: Hitbox, cars: Cars, hit: Hit, arm: Vec, axle: Vec, velocity: Vec, touching: jax.Array) -> Vec:
-    """Force of friction, kg uu/s^2: sideways against slipping, along the wheel by engine or brake."""
+    """Returns the force of friction, kg uu/s^2: sideways against slipping, along the wheel by engine or brake."""
     sideways = _sideways(axle, hit.normal)
     backwards = hit.normal.cross(sideways).unit()
     mass = resistance(body, _wide(cars.axes), arm, sideways) + hit.resistance
@@ -289,7 +289,7 @@ def steered(cars: Cars, grip: Grip, controls: Controls, forward_speed: jax.Array
 
 
 def _slipping(cars: Cars, grip: Grip, slide: jax.Array, idle: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Friction factors, lateral and longitudinal, f32[P, 4, B]."""
+    """Returns friction factors, lateral and longitudinal, f32[P, 4, B]."""
     velocity = _wide(cars.velocity) + _wide(cars.angular_velocity).cross(grip.hang)
     across = jnp.abs(velocity.dot(grip.axle))
     along = jnp.abs(velocity.dot(grip.axle.cross(grip.normal)))
@@ -301,7 +301,7 @@ def _slipping(cars: Cars, grip: Grip, slide: jax.Array, idle: jax.Array) -> tupl
 
 
 def sticky(grip: Grip, throttle: jax.Array, forward_speed: jax.Array) -> Vec:
-    """Acceleration that holds a car to its ground, uu/s^2."""
+    """Returns the acceleration that holds a car to its ground, uu/s^2."""
     up = grip.ground
     moving = (throttle != 0) | (jnp.abs(forward_speed) > c.STOPPING_SPEED)
     strength = c.STICKY + jnp.where(moving, 1 - jnp.abs(up.z), 0)

@@ -97,7 +97,7 @@ def _middle(triangle: Triangles) -> Vec:
 
 
 def _radius(direction: Vec, half: Sequence[float]) -> jax.Array:
-    """Extent of a box from its centre in a direction, uu."""
+    """Returns the extent of a box from its centre in a direction, uu."""
     return jnp.abs(direction.x) * half[0] + jnp.abs(direction.y) * half[1] + jnp.abs(direction.z) * half[2]
 
 

@@ -50,7 +50,7 @@ def _centres(corners: np.ndarray) -> np.ndarray:
 
 
 def _rounded(points: np.ndarray, first: np.ndarray, scale: np.ndarray, upper: int) -> np.ndarray:
-    """Points on the 16-bit grid: upper corners of boxes are odd numbers, lower ones even."""
+    """Returns points on the 16-bit grid: upper corners of boxes are odd numbers, lower ones even."""
     step = ((points - first) * scale + np.float32(upper)).astype(np.uint16)
     return (step & 0xFFFE | upper).astype(np.float32) / scale + first
 

@@ -50,12 +50,12 @@ class Body:
         return jax.tree.map(lambda leaf: leaf[index], self)
 
     def turn(self, arm: Vec, direction: Vec) -> Vec:
-        """Angular impulse of an impulse in a direction at a point, in the body's own axes."""
+        """Returns the angular impulse of an impulse in a direction at a point, in the body's own axes."""
         torque = arm.cross(direction)
         return torque if self.axes is None else self.axes.to_local(torque)
 
     def yields(self, turn: Vec) -> jax.Array:
-        """Speed of the point in the direction of a unit impulse there."""
+        """Returns the speed of the point in the direction of a unit impulse there."""
         return self.inverse_mass + turn.scaled(turn).dot(self.inverse_inertia)
 
 
@@ -119,7 +119,7 @@ def contact(
 
 
 def _relative(first: Body, second: Body | None, arm: Vec, second_arm: Vec | None) -> tuple[Vec, Vec, Vec]:
-    """Relative velocity of the points: before forces, after them, and after them but for their turning."""
+    """Returns the relative velocity of the points: before forces, after them, and after them but for their turning."""
     before = first.velocity + first.spin.cross(arm)
     after = first.forced_velocity + first.forced_spin.cross(arm)
     unturned = first.forced_velocity + first.spin.cross(arm)
@@ -208,7 +208,7 @@ def solve(
 
 
 def _speed(held: Constraint, row: ConstraintRow, motions: list[Motion]) -> jax.Array:
-    """Relative speed of the two points along the row."""
+    """Returns the relative speed of the two points along the row."""
     first = motions[held.first]
     speed = row.direction.dot(first.linear) + row.first.dot(first.angular)
     if held.second < 0 or row.second is None:

@@ -79,7 +79,7 @@ def _facing_planes(place: Vec) -> tuple[tuple[Vec, jax.Array | float], ...]:
 
 
 def rays(geometry: Geometry | None, origin: Vec, direction: Vec, length: jax.Array) -> tuple[jax.Array, Vec]:
-    """First hits of rays on planes and triangles.
+    """Returns first hits of rays on planes and triangles.
 
     Args:
       geometry: the arena, None for empty space.
