@@ -23,6 +23,7 @@ from jaxrl_envs.battle.display.paint import (
     PALE,
     PANEL,
     PAPER,
+    SHAPES,
     SLATE,
     Layout,
 )
@@ -31,10 +32,9 @@ from jaxrl_envs.battle.display.render import ask, conditions, outcome
 from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
 
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
-DASHED = 'stroke-width="2" stroke-dasharray="3 2"'
 PIPS = (48, 164)  # where the pips of a card begin, and their width
 BAR = 110  # length of the bar of wounds
-SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
+WOUND = "#d8232a"
 
 
 def draw(view: BattlePosition, seat: int | None = None) -> str:
@@ -121,21 +121,8 @@ def _signs(layout: Layout, squad: Squad) -> str:
     """Shocked, in smoke, in cover: signs at the anchor."""
     r, c = squad.cells[0]
     x, y, cell = layout.x(c), layout.y(r), layout.cell
-    parts = []
-    if "smoked" in squad.flags:
-        puffs = ((-0.9, -0.2, 0.8), (0.2, -0.7, 0.95), (1.0, 0.1, 0.75), (0.1, 0.7, 0.85), (-0.7, 0.7, 0.6))
-        clouds = "".join(circle(x + dx * cell, y + dy * cell, s * cell, SMOKE) for dx, dy, s in puffs)
-        parts.append(f'<g opacity=".55">{clouds}</g>')
-    if "grounded" in squad.flags:
-        at, half = (x + 0.75 * cell, y + 0.75 * cell), number(0.24 * cell)
-        roof = f"M{number(at[0] - 0.24 * cell)},{number(at[1] + 0.1 * cell)}l{half},-{half}l{half},{half}"
-        parts.append(circle(*at, 0.42 * cell, COVER, 'stroke="#fff" stroke-width="1"'))
-        parts.append(path(roof, "#fff", 1.8))
-    if "shocked" in squad.flags:
-        at = x + 0.75 * cell, y - 0.75 * cell
-        parts.append(circle(*at, 0.42 * cell, SHOCK, 'stroke="#fff" stroke-width="1"'))
-        parts.append(text(at[0], at[1] + 0.24 * cell, "!", round(0.7 * cell, 1), "#fff", BOLD))
-    return "".join(parts)
+    shown = [SHAPES[flag] for flag in ("smoked", "grounded", "shocked") if flag in squad.flags]
+    return f'<g transform="translate({number(x)},{number(y)}) scale({cell})">{"".join(shown)}</g>' if shown else ""
 
 
 # ---- what can be clicked --------------------------------------------------------------------------------------------
@@ -289,25 +276,5 @@ def _footer(layout: Layout, view: BattlePosition, seat: int | None) -> str:
     if view.over:
         words = outcome(view, seat)
         return text(layout.page[0] / 2, y, words[0].upper() + words[1:] + ".", 22, GOLD, BOLD)
-    return text(GAP + 4, y, ask(view, seat), 19, PALE, START) + _legend(layout, y)
-
-
-def _legend(layout: Layout, y: float) -> str:
-    """Signs that are not explained where they stand."""
-    items = ("asked", "subject", "wounded", "shocked")
-    parts, x = [], layout.page[0] - GAP - 100 * len(items) + 12
-    for item in items:
-        base = circle(x, y - 5, 7.5, "#8d97a3")
-        parts.append(
-            {
-                "asked": base + circle(x, y - 5, 9, "none", f'stroke="{GOLD}" stroke-width="3"'),
-                "subject": base + circle(x, y - 5, 9, "none", f'stroke="{PAPER}" {DASHED}'),
-                "wounded": base
-                + circle(x, y - 5, 8.5, "none", 'stroke="#fff" stroke-width="2.4"')
-                + path(f"M{number(x)},{number(y - 13.5)}a8.5,8.5 0 0 1 0,17", WOUND, 2.4),
-                "shocked": circle(x, y - 5, 8, SHOCK, 'stroke="#fff"') + text(x, y, "!", 13, "#fff", BOLD),
-            }[item]
-        )
-        parts.append(text(x + 14, y, item, 14, DIM, START))
-        x += 100
-    return "".join(parts)
+    legend = f'<g transform="translate({number(layout.page[0] - GAP - 388)},{number(y)})">{SHAPES["legend"]}</g>'
+    return text(GAP + 4, y, ask(view, seat), 19, PALE, START) + legend

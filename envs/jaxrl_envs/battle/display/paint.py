@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from jaxrl_envs.battle.display.position import Ground
+from jaxrl_envs.shared.display import svg
 
 NIGHT, SLATE, EDGE = "#14181f", "#1d232d", "#39424f"
 GOLD, PALE, DIM = "#e8bd4f", "#f2ead7", "#a7b0bb"
-INK, PAPER, STAIN = "#4a3b26", "#dccda9", "#b79d6c"
+INK, PAPER = "#4a3b26", "#dccda9"
+SHAPES = svg.shapes(Path(__file__).with_name("shapes.svg"))
 
 
 class Livery(NamedTuple):
@@ -23,7 +26,7 @@ LIVERIES = (Livery("#1f6b9e", "#8cc3e6", "#0d3149"), Livery("#b8402b", "#f0a48f"
 
 BOARD = (960, 640)  # the largest size of a board
 PANEL, TOP, FOOT, EDGES, GAP = 222, 96, 58, 24, 14  # panels beside the board, the rows above and below, its scale
-CARDS, CARD = 8, (PANEL, 74)
+CARD = (PANEL, 74)
 
 
 class Layout(NamedTuple):

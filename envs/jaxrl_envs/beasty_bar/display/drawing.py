@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
@@ -25,13 +26,14 @@ QUEUE_Y, QUEUE_X, STEP = 388, 354, 110
 BAR, EXIT = (28, 264), (872, 1092)  # left and right edge of the two rooms
 TOP, BOTTOM = 28, 752
 FRONT = 602, 0.94  # height and scale of the cards in the hand in front
+BACKGROUND = svg.shapes(Path(__file__).with_name("background.svg"))["all"]  # street, carpet, and both rooms
 _text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
 
 
 def draw(table: BeastyBarPosition) -> str:
     """Returns the SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
-    parts = [_scene(), _queue(table), _middle(table)]
+    parts = [BACKGROUND, _queue(table), _middle(table)]
     for seat in (first, 1 - first):
         front = seat == first
         parts += [
@@ -48,83 +50,6 @@ def card_sprites() -> str:
     shapes = {f"card-{code}": draw_card(code, 0, 0) for code in range(2 * c.SPECIES)}
     shapes |= {f"back-{seat}": _back(seat, 0, 0, 1.0) for seat in range(2)}
     return svg.sprites(shapes, -54, -74, 108, 150)
-
-
-# ---- the place ------------------------------------------------------------------------------------------------------
-
-
-def _scene() -> str:
-    """Night sky, street, the bar with Heaven's Gate, the red carpet and the way out."""
-    stars = "".join(
-        f'<circle cx="{290 + 137 * i % 570}" cy="{14 + 53 * i % 240}" r="{0.8 + 0.35 * (i % 4):.1f}" fill="#fff" '
-        f'opacity="{0.25 + 0.15 * (i % 4):.2f}"/>'
-        for i in range(34)
-    )
-    carpet_left, carpet_right = BAR[1] + 14, EXIT[0] - 14
-    return (
-        "<defs>"
-        + svg.gradient("night", "#2a2052", "#141027")
-        + svg.gradient("street", "#37344b", "#1d1b2b")
-        + svg.gradient("glow", "#7c2f63", "#3a1b46")
-        + svg.gradient("alley", "#25272e", "#121318")
-        + svg.gradient("carpet", "#a8283a", "#7c1a2c")
-        + "</defs>"
-        + _rect(0, 0, WIDTH, HEIGHT, 0, "url(#night)")
-        + stars
-        + _rect(0, 272, WIDTH, HEIGHT - 272, 0, "url(#street)")
-        + f'<path d="M{carpet_left},{QUEUE_Y - 84} L{carpet_right},{QUEUE_Y - 84} L{carpet_right},{QUEUE_Y + 90} '
-        f'L{carpet_left},{QUEUE_Y + 90} Z" fill="url(#carpet)"/>'
-        f'<path d="M{carpet_left},{QUEUE_Y - 78} L{carpet_right},{QUEUE_Y - 78} M{carpet_left},{QUEUE_Y + 84} '
-        f'L{carpet_right},{QUEUE_Y + 84}" stroke="{GOLD}" stroke-width="2" opacity="0.7"/>'
-        + _room(BAR, "url(#glow)", "#f08bb6", "BEASTY BAR", GOLD)
-        + _room(EXIT, "url(#alley)", "#56596a", "THAT’S IT", "#ef6a5a")
-        + _gate()
-        + _door()
-    )
-
-
-def _room(edges: tuple[int, int], fill: str, frame: str, sign: str, neon: str) -> str:
-    """Returns a house with its sign; the line in the middle parts the two seats' cards."""
-    left, right = edges
-    middle = (left + right) / 2
-    glow = f'stroke="{neon}" stroke-width="5" opacity="0.25" font-weight="bold" letter-spacing="2"'
-    return (
-        _rect(left, TOP, right - left, BOTTOM - TOP, 18, fill, f'stroke="{frame}" stroke-width="2.5"')
-        + f'<path d="M{left + 16},{QUEUE_Y} L{right - 16},{QUEUE_Y}" stroke="{frame}" stroke-width="1.2" '
-        'stroke-dasharray="3 6" opacity="0.8"/>'
-        + _rect(middle - 98, TOP - 16, 196, 38, 10, "#171226", f'stroke="{neon}" stroke-width="2"')
-        + _text(middle, TOP + 10, sign, 19, neon, glow)
-        + _text(middle, TOP + 10, sign, 19, neon, 'font-weight="bold" letter-spacing="2"')
-    )
-
-
-def _gate() -> str:
-    """Heaven's Gate: a golden arch between the bar and the carpet."""
-    x, y = BAR[1], QUEUE_Y + 88
-    return (
-        f'<path d="M{x - 24},{y} L{x - 24},{y - 128} C{x - 24},{y - 206} {x + 32},{y - 206} {x + 32},{y - 128} '
-        f'L{x + 32},{y} Z" fill="#fff3c4" opacity="0.92"/>'
-        f'<path d="M{x - 24},{y} L{x - 24},{y - 128} C{x - 24},{y - 206} {x + 32},{y - 206} {x + 32},{y - 128} '
-        f'L{x + 32},{y}" fill="none" stroke="{GOLD}" stroke-width="7"/>'
-        f'<path d="M{x - 10},{y} L{x - 10},{y - 150} M{x + 4},{y} L{x + 4},{y - 168} M{x + 18},{y} '
-        f'L{x + 18},{y - 150}" stroke="#d9a52c" stroke-width="3"/>'
-        f'<path d="M{x - 24},{y - 86} L{x + 32},{y - 86}" stroke="#d9a52c" stroke-width="4"/>'
-        f'<path d="M{x + 4},{y - 204} l4.4,9.4 10.2,1.2 -7.6,7 2,10.2 -9,-5 -9,5 2,-10.2 -7.6,-7 10.2,-1.2 Z" '
-        f'fill="{GOLD}" stroke="#fff3c4" stroke-width="1.2"/>'
-    )
-
-
-def _door() -> str:
-    """Returns the back door of THAT'S IT, under a red lamp."""
-    x, y = EXIT[0], QUEUE_Y + 88
-    return (
-        f'<path d="M{x - 22},{y} L{x - 22},{y - 158} L{x + 22},{y - 150} L{x + 22},{y}" fill="#0b0b10" '
-        f'stroke="#6c6f80" stroke-width="5" stroke-linejoin="round"/>'
-        f'<path d="M{x - 22},{y} L{x - 22},{y - 158} L{x - 4},{y - 146} L{x - 4},{y + 10} Z" fill="#4a4d5c" '
-        f'stroke="#6c6f80" stroke-width="2" stroke-linejoin="round"/><circle cx="{x - 9}" cy="{y - 70}" r="2.6" '
-        f'fill="#d8d9e2"/><circle cx="{x}" cy="{y - 174}" r="15" fill="#ef6a5a" opacity="0.25"/>'
-        f'<circle cx="{x}" cy="{y - 174}" r="6.5" fill="#ef6a5a"/>'
-    )
 
 
 def _queue(table: BeastyBarPosition) -> str:

@@ -6,6 +6,7 @@ The first team attacks to the right. A unit of the drawing is 10 uu.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,8 @@ from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.display.render import describe, headline
 from jaxrl_envs.car_soccer.physics.field.pads import POSITIONS
 from jaxrl_envs.contract.env import State
-from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
+from jaxrl_envs.shared.display import svg
+from jaxrl_envs.shared.display.svg import circle, document, number, rect, text
 from jaxrl_envs.shared.display.svg_animation import Clock, Keys, always
 
 UNIT = 0.1  # of the drawing in a uu
@@ -26,6 +28,7 @@ LEFT, TOP = 30.0, HEAD
 FLOOR = TOP + HEIGHT + GAP + SIDE_HEIGHT  # where the view from the side stands
 PAGE, GRASS, LINE, BALL, WORDS = "#14181f", "#1f2e2a", "#4b6b60", "#f2ead7", "#f2ead7"
 COLOURS = ("#4aa3ff", "#ff9a3d")
+BACKGROUND = svg.shapes(Path(__file__).with_name("background.svg"))["all"]  # the field from above and from the side
 NUMBERS = "#10131a"
 FRAMES = 1200  # at most in a film; a longer episode is thinned out
 CLOSING = 1.5  # seconds that a film stands still at its end
@@ -95,7 +98,7 @@ def _page(env: Any, clock: Clock, frames: Sequence[Frame]) -> str:
     middle = LEFT + WIDTH / 2
     parts = [
         rect(0, 0, WIDTH + 2 * LEFT, FLOOR + FOOT, 0, PAGE),
-        *_ground(),
+        BACKGROUND,
         *_pads(clock, frames),
         *_ball(clock, frames),
         *(part for seat, team in enumerate(env.teams.of) for part in _car(clock, frames, seat, int(team))),
@@ -112,32 +115,6 @@ def _held(words: Sequence[str], frames: int) -> list[str]:
         since = at if said else since
         held.append(words[since] if at - since < max(frames, 1) else "")
     return held
-
-
-def _ground() -> list[str]:
-    cut, corner = 2 * field.SIDE - field.CORNER + field.BACK - field.SIDE, field.BACK
-    corners = [(field.SIDE - cut, -corner), (field.SIDE, -corner + cut), (field.SIDE, corner - cut)]
-    corners += [(field.SIDE - cut, corner)]
-    outline = [*corners, *((-x, -y) for x, y in corners)]
-    field_path = "M" + "L".join(f"{number(_x(y))} {number(_y(x))}" for x, y in outline) + "Z"
-    half, goal_top = field.GOAL_HALF_WIDTH * UNIT, FLOOR - field.GOAL_HEIGHT * UNIT
-    nets = [
-        rect(_x(y), _y(0) - half, NET * UNIT, 2 * half, 4, GRASS, f'stroke="{colour}" stroke-width="3"')
-        for y, colour in ((-field.BACK - NET, COLOURS[0]), (field.BACK, COLOURS[1]))
-    ]
-    sides = [
-        rect(_x(y), goal_top, NET * UNIT, FLOOR - goal_top, 2, "none", f'stroke="{colour}" stroke-width="3"')
-        for y, colour in ((-field.BACK - NET, COLOURS[0]), (field.BACK, COLOURS[1]))
-    ]
-    return [
-        *nets,
-        f'<path d="{field_path}" fill="{GRASS}" stroke="{LINE}" stroke-width="3"/>',
-        path(f"M{number(_x(0))} {number(_y(-field.SIDE))}V{number(_y(field.SIDE))}", LINE, 2),
-        circle(_x(0), _y(0), 91.5, "none", f'stroke="{LINE}" stroke-width="2"'),
-        rect(_x(-field.BACK), FLOOR - SIDE_HEIGHT, 2 * field.BACK * UNIT, SIDE_HEIGHT, 20, GRASS),
-        path(f"M{number(_x(-field.BACK - NET))} {number(FLOOR)}H{number(_x(field.BACK + NET))}", LINE, 3),
-        *sides,
-    ]
 
 
 def _pads(clock: Clock, frames: Sequence[Frame]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 FONT = "Georgia, 'DejaVu Serif', serif"
@@ -28,6 +29,12 @@ def sprites(shapes: dict[str, str], left: float, top: float, width: float, heigh
     groups = re.sub(r' data-card="\d+"', "", groups)  # they are pictures, no cards of a table
     view = " ".join(map(number, (left, top, width, height)))
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}"><defs>{groups}</defs></svg>'
+
+
+def shapes(path: Path) -> dict[str, str]:
+    """Returns the groups of an SVG file by id, each as its elements in a row."""
+    groups = re.findall(r'^<g id="(\w+)">\n(.*?)^</g>', path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return {name: "".join(map(str.strip, lines.splitlines())) for name, lines in groups}
 
 
 def number(value: float, *, fixed: bool = False) -> str:

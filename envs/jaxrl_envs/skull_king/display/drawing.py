@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 
 from jaxrl_envs.contract.env import ClickArea
 from jaxrl_envs.shared.display import svg
@@ -21,13 +22,14 @@ OPEN, OPEN_ROW = (31, 34), 5  # place of a small card of an open hand; cards in 
 RAISED, RESTING = 664, 677  # the middle of cards in the hand in front
 FRONT, PLAYED = 1.3, 1.2  # scale of cards in the hand in front, and of those of a trick, where seats leave the room
 GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
+BACKGROUND = svg.shapes(Path(__file__).with_name("background.svg"))["all"]
 _text = partial(svg.text, fixed=True)
 
 
 def draw(table: SkullKingPosition) -> str:
     """Returns the SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
-    parts = [_background()]
+    parts = [BACKGROUND]
     for number, seat in enumerate(table.seats):
         angle = math.tau * (0.25 + ((number - first) % len(table.seats)) / len(table.seats))
         parts.append(_panel(table, number, seat, *_on_ellipse(angle, 404, 246), main=number == first))
@@ -43,22 +45,6 @@ def draw(table: SkullKingPosition) -> str:
 
 def _on_ellipse(angle: float, rx: float, ry: float) -> tuple[float, float]:
     return CENTRE[0] + rx * math.cos(angle), CENTRE[1] + ry * math.sin(angle)
-
-
-def _background() -> str:
-    x, y = CENTRE
-    return (
-        "<defs>"
-        + svg.gradient("felt", "#2f7478", "#174347", radial=True)
-        + svg.gradient("wood", "#8a5a2e", "#4c2d14")
-        + svg.gradient("night", "#16212e", "#0c131c")
-        + "</defs>"
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="url(#night)"/>'
-        f'<ellipse cx="{x}" cy="{y + 8}" rx="392" ry="252" fill="#000" opacity="0.35"/>'
-        f'<ellipse cx="{x}" cy="{y}" rx="386" ry="244" fill="url(#wood)"/>'
-        f'<ellipse cx="{x}" cy="{y}" rx="366" ry="224" fill="url(#felt)" stroke="#2b190b" stroke-width="3"/>'
-        f'<ellipse cx="{x}" cy="{y}" rx="352" ry="210" fill="none" stroke="{GOLD}" stroke-width="1" opacity="0.35"/>'
-    )
 
 
 # ---- seats ----------------------------------------------------------------------------------------------------------
