@@ -44,7 +44,7 @@ def main(programs: Path) -> int:
     jaxrl("train", "--config", "beasty_bar", "--name", "tiny", *TINY)
     assert "random" in jaxrl("evaluate", "tiny", "--deals", "4")
     jaxrl("export", "tiny", "tiny.jaxrl")
-    assert "index.html" in jaxrl("site", "page")
+    assert "index.html" in jaxrl("serve", "--site", "page")
     assert "tiny" in jaxrl("runs")
     jaxrl("play", "beasty_bar", typed="hint\nquit\n")  # no run is called so: the policy of the zoo
     print(f"smoke: {len(cli.commands())} commands, {len(presets.shipped())} presets")

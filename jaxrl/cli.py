@@ -17,12 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, cast
 
 import jaxrl
-from jaxrl import xla
-from jaxrl.config import Config, foreign_words
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest, printable
-from jaxrl_envs.shared.options import all_paths
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -39,53 +36,46 @@ CORES = "cores"  # spreads its games over all cores
 OWN = "own"  # the module chooses (`xla.prepare_training`)
 NONE = "none"  # starts no jax
 
-COMMANDS = {  # name -> module, see `Command`
-    "train": "jaxrl.training.launching.command_train",
-    "launch": "jaxrl.training.launching.command_launch",
-    "resume": "jaxrl.training.launching.command_resume",
-    "evaluate": "jaxrl.matches.command_evaluate",
-    "tournament": "jaxrl.matches.tournaments.command_tournament",
-    "exploit": "jaxrl.training.exploit.command_exploit",
-    "distill": "jaxrl.training.imitation.command_distill",
-    "imitate": "jaxrl.training.imitation.command_imitate",
-    "play": "jaxrl.matches.command_play",
-    "serve": "jaxrl.serve.command",
-    "site": "jaxrl.serve.site.command_site",
-    "film": "jaxrl.matches.recording.command_film",
-    "export": "jaxrl.policies.command_export",
-    "check": "jaxrl.games.command_check",
-    "verify": "jaxrl.training.launching.command_verify",
-    "ablate": "jaxrl.experiments.command_ablate",
-    "sweep": "jaxrl.experiments.command_sweep",
-    "bench": "jaxrl.experiments.command_bench",
-    "compare": "jaxrl.experiments.command_compare",
-    "diagnose": "jaxrl.diagnose.command_diagnose",
-    "plan": "jaxrl.diagnose.command_plan",
-    "zoo": "jaxrl.policies.command_zoo",
-    "games": "jaxrl.games.command_games",
-    "runs": "jaxrl.runs.command_runs",
-    "config": "jaxrl.games.command_config",
+COMMANDS = {  # name -> its group in the overview, its module in `jaxrl` (see `Command`), what it does in a line
+    "train": ("train", "training.launching.command_train", "train an agent: `jaxrl train --config skull_king_cpu`"),
+    "resume": ("train", "training.launching.command_resume", "continue a run exactly where it stopped"),
+    "imitate": ("train", "training.imitation.command_imitate", "learn from recorded games, a bot or a search"),
+    "sweep": ("train", "experiments.command_sweep", "search for hyper-parameters: trials by Optuna, weak ones pruned"),
+    "bench": ("train", "experiments.command_bench", "compare configurations, or a training without each reward"),
+    "evaluate": ("measure", "matches.command_evaluate", "play a run against every bot, or against another run"),
+    "tournament": ("measure", "matches.tournaments.command_tournament", "play a round robin: win matrix and ratings"),
+    "exploit": ("measure", "training.exploit.command_exploit", "train best responses: approximate exploitability"),
+    "compare": ("measure", "experiments.command_compare", "quality gate: is run B faster than run A, and as strong?"),
+    "diagnose": ("measure", "diagnose.command_diagnose", "report where the time goes, or what a training will cost"),
+    "check": ("measure", "training.launching.command_check", "test a game, its recordings, or a policy's training"),
+    "play": ("play", "matches.command_play", "sit at the table with a trained agent"),
+    "serve": ("play", "serve.command", "open a web page to play, watch, and look at runs and replays; or write one"),
+    "film": ("play", "matches.recording.command_film", "write a game as an animated picture"),
+    "export": ("play", "policies.command_export", "write a policy file for inference"),
+    "zoo": ("play", "policies.command_zoo", "list and get trained policies: ours, or of the Hugging Face hub"),
+    "games": ("inspect", "games.command_games", "list the games, and say how others are named"),
+    "runs": ("inspect", "runs.command_runs", "list the runs, or say what one is doing or how it ended"),
+    "config": ("inspect", "games.command_config", "explain every configuration key, or print a configuration"),
 }
-GROUPS = {  # in the overview; commands that are not named here are `OTHERS`
-    "train": "train launch resume imitate distill exploit ablate sweep bench",
-    "measure": "evaluate tournament compare diagnose plan check verify",
-    "play": "play serve site film export zoo",
+OTHERS = "inspect"  # where commands of games stand
+MOVED = {  # names of earlier versions
+    "ablate": "bench --without",
+    "distill": "imitate --search",
+    "launch": "train --processes",
+    "plan": "diagnose --plan",
+    "rate": "tournament",
+    "site": "serve --site",
+    "status": "runs",
+    "verify": "check",
 }
-OTHERS = "inspect"
-MOVED = {"status": "runs", "rate": "tournament"}  # names of earlier versions
 
 
 class Command(Protocol):
     """A module that is a command of `jaxrl`, in the room of what it does; importing it starts no jax.
 
     Attributes:
-      HELP: description in a line.
       DEVICES: ONE (by default), CORES, OWN or NONE.
-      GAME: the argument that names its game, where no configuration does.
-      STARTS: other commands that it starts: words from one of them on are theirs.
     """
-
-    HELP: str
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds the options of the command."""
@@ -97,13 +87,13 @@ class Command(Protocol):
 
 def find_command(name: str) -> Command:
     """Returns the module of a command of ours."""
-    return cast(Command, importlib.import_module(COMMANDS[name]))
+    return cast(Command, importlib.import_module(f"jaxrl.{COMMANDS[name][1]}"))
 
 
 def commands() -> dict[str, str]:
     """Returns the help lines of all commands: ours, and those of games that have some, called as the game."""
-    found = {name: find_command(name).HELP for name in COMMANDS}
-    return found | {id: registry.game_module(id, "commands").HELP for id in registry.games_with("commands")}
+    ours = {name: help for name, (_, _, help) in COMMANDS.items()}
+    return ours | {id: registry.game_module(id, "commands").HELP for id in registry.games_with("commands")}
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,12 +109,18 @@ class Parser(argparse.ArgumentParser):
 
     def answer(self, words: Sequence[str]) -> None:
         """Answers an option of another trainer, or a key as an option, before its value is taken for a run."""
-        options = (word.partition("=")[0] for word in words if word.startswith("--"))
-        for word in options:
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        unknown = [word for word in options if word not in self._option_string_actions]
+        if not unknown:
+            return
+        from jaxrl.config import Config, foreign_words  # here and below, because help needs none of it
+        from jaxrl_envs.shared.options import all_paths
+
+        for word in unknown:
             name = word[2:].replace("-", "_")
             key = next((key for key in all_paths(Config) if key.rpartition(".")[2] == name), None)
             told = foreign_words.answer(word) or (key and f"there is no {word!r} here: write {key}=VALUE")
-            if told and word not in self._option_string_actions:
+            if told:
                 self.error(told)
 
 
@@ -133,7 +129,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what could be written next
         complete()
     words = list(sys.argv[1:] if argv is None else argv)
-    xla.prepare_platform()
+    if words[:1] not in (["-h"], ["--help"]):
+        from jaxrl import xla
+
+        xla.prepare_platform()
     if "jax" not in sys.modules and "--distributed" not in words:  # which only the first process would have to say
         sys.meta_path.insert(0, _Announced())
     with contextlib.redirect_stdout(_Plain.of(sys.stdout)), contextlib.redirect_stderr(_Plain.of(sys.stderr)):
@@ -245,23 +244,20 @@ def _run(argv: list[str]) -> int:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
     parser = Parser(prog=f"jaxrl {name}", allow_abbrev=False)
     command = _prepare(parser, name, rest)
-    starts = getattr(command, "STARTS", ())
-    own = next((number for number, word in enumerate(rest) if word in starts), len(rest))
-    parser.answer(rest[:own])
+    parser.answer(rest)
     try:
-        args = parser.parse_intermixed_args(rest[:own])  # a.b=value may stand before and after options
+        args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
         return int(error.code or 0)
-    args.words = rest[own:]
+    args.words = argv
     _merge_overrides(args)
     devices = getattr(command, "DEVICES", ONE)
+    from jaxrl import xla
+
     if devices != NONE:
         xla.check_limits()
     if devices in (ONE, CORES):
         xla.set_devices(xla.cores() if devices == CORES else 1)
-    if game := vars(args).get(getattr(command, "GAME", "")):
-        with contextlib.suppress(UserError):  # the command will say what is wrong
-            xla.prepare_game(game)
     return int(command.main(args) or 0)
 
 
@@ -269,7 +265,7 @@ def _prepare(parser: Parser, name: str, rest: list[str]) -> Command:
     """Returns the command that the words name, its options added to the parser."""
     if name in COMMANDS:
         command = find_command(name)
-        parser.description = command.HELP
+        parser.description = COMMANDS[name][2]
     else:
         group = registry.game_module(name, "commands")
         parser.description = group.HELP
@@ -308,11 +304,10 @@ def _merge_overrides(args: argparse.Namespace) -> None:
 
 
 def _overview() -> str:
-    known = commands()
+    known, groups = commands(), {name: group for name, (group, *_) in COMMANDS.items()}
     width = max(map(len, known))
     lines = ["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)"]
-    groups = {name: title for title, names in GROUPS.items() for name in names.split()}
-    for title in (*GROUPS, OTHERS):
+    for title in dict.fromkeys(groups.values()):
         names = [name for name in known if groups.get(name, OTHERS) == title]
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {known[name]}" for name in names)]
     return "\n".join(lines)

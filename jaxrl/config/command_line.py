@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from argparse import Action, ArgumentParser, ArgumentTypeError
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -150,14 +150,13 @@ def distributed(parser: ArgumentParser) -> None:
         "Kubernetes; elsewhere say who they are (docs/operations/many_machines.md)",
     )
     parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
-    parser.add_argument("--processes", type=whole, metavar="N", help="how many there are")
+    help = "how many there are; without --distributed: start so many on this machine, and watch them"
+    parser.add_argument("--processes", type=whole, metavar="N", help=help)
     parser.add_argument("--rank", type=whole, metavar="R", help="the number of this one, from 0")
+    help = "of --processes alone: start all again, from the newest checkpoint, up to N times after one died (3)"
+    parser.add_argument("--restarts", type=whole, default=3, metavar="N", help=help)
 
 
-def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
-    """Adds the options of learning: passes `of` what, a minibatch in which unit, and `more` about values."""
-    parser.add_argument("--epochs", type=whole, default=epochs, help=f"{of} (default: {epochs})")
-    parser.add_argument("--minibatch", type=whole, default=minibatch, help=f"{unit} (default: {minibatch})")
-    parser.add_argument("--learning-rate", type=real, default=rate, help=f"of Adam (default: {rate:g})")
-    parser.add_argument("--value-coef", type=real, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
-    parser.add_argument("--seed", type=seed, default=0, help="of all randomness (default: 0)")
+def starts_processes(args: Namespace) -> bool:
+    """Returns whether a command shall start processes of its own: --processes, and nothing of `--distributed`."""
+    return args.processes is not None and not (args.distributed or args.coordinator or args.rank is not None)

@@ -13,7 +13,6 @@ from jaxrl.text_tables import machine
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "report where the time goes on this machine"
 DEVICES = "own"  # see `jaxrl.cli`
 PROGRAMS = ("training", "evaluation", "search", "best response")
 
@@ -57,6 +56,11 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="PERCENT",
         help="with --compare: exit code 1 if training or the game alone lost more of its steps per CPU second",
     )
+    parser.add_argument("--plan", action="store_true", help="hours of the training, and its cost, instead")
+    help = "with --plan: steps/s of the machines that would train: time/fps of a short run there (default: measured)"
+    parser.add_argument("--rate", type=arguments.real, help=help)
+    help = "with --plan: of all these machines for an hour"
+    parser.add_argument("--price", type=arguments.real, help=help)
     parser.add_argument(
         "--seconds", type=arguments.real, default=2.0, help="how long each measurement takes (default: 2)"
     )
@@ -94,6 +98,11 @@ def main(args: Namespace) -> int:
         overrides = [args.run, *args.overrides] if args.run else args.overrides
         stage = configs.stages(configs.load(args.config, overrides, args.allow))[0]
     config = stage.config
+    if args.plan:
+        from jaxrl.diagnose.plan import print_plan
+
+        print_plan(stage, args.rate, args.price, args.seconds)
+        return 0
     if args.gpu:
         budget, name = Path(args.budget) if args.budget else None, Path(args.config or config.env.id).stem
         return 0 if report.compile_for_card(config, args.gpu, args.programs, budget, name) else 1
@@ -113,8 +122,15 @@ def _check(args: Namespace) -> None:
         raise UserError("--budget is for a training that is compiled for a card: --gpu CARD.")
     if args.save and args.gpu is not None:
         raise UserError("--gpu has no report to --save.")
-    if args.seconds <= 0:
-        raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
+    for name in ("rate", "seconds"):
+        if (value := getattr(args, name)) is not None and not value > 0:
+            raise UserError(f"--{name} must be above 0, got {value:g}.")
+    if args.price is not None and not args.price >= 0:
+        raise UserError(f"--price must be at least 0, got {args.price:g}.")
+    if args.plan and (args.save or args.gpu is not None):
+        raise UserError("--plan goes without --save and --gpu.")
+    if not args.plan and (args.rate or args.price is not None):
+        raise UserError("--rate and --price are of a training's hours and cost: add --plan.")
     engine = args.run in registry.games_with("diagnosis")
     if args.config and args.run and not engine and "=" not in args.run:
         raise UserError("give either a run or --config, not both.")

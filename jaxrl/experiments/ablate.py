@@ -1,4 +1,4 @@
-"""`jaxrl ablate`: what every part of a game's reward is worth, by trainings without it.
+"""`jaxrl bench --without`: what every part of a game's reward is worth, by trainings without it.
 
 One training is of the whole, and one is without each weight of an option of the game that is a mapping of weights, such
 as `env.options.rewards`: that weight is 0 in it. All of them have the same seeds, side by side in one program, and all
@@ -95,19 +95,19 @@ def weights_of(tree: dict[str, Any], path: str) -> dict[str, Any]:
     """Returns the weights at the dotted path of a configuration's tree. Raises UserError if the path gives no weights,
     or all are 0."""
     if not path.startswith(OPTIONS):
-        raise UserError(f"--over {path} is no option of the game: it must begin with {OPTIONS[:-1]}.")
+        raise UserError(f"--without {path} is no option of the game: it must begin with {OPTIONS[:-1]}.")
     node: Any = tree
     for key in path.split("."):
         if not isinstance(node, dict):
             break
         if key not in node:
             known = f": {nearest(key, list(node))}" if node else ", which is empty"
-            raise UserError(f"--over {path}: the configuration gives no {key!r}{known}")
+            raise UserError(f"--without {path}: the configuration gives no {key!r}{known}")
         node = node[key]
     if not isinstance(node, dict) or not all(map(_is_weight, node.values())):
-        raise UserError(f"--over {path} must be a mapping from names to weights, but it is {node!r}.")
+        raise UserError(f"--without {path} must be a mapping from names to weights, but it is {node!r}.")
     if not any(map(_counts, node.values())):
-        raise UserError(f"--over {path} has no weight but 0: there is nothing to leave out.")
+        raise UserError(f"--without {path} has no weight but 0: there is nothing to leave out.")
     return node
 
 
@@ -148,5 +148,7 @@ def without(config: Config, path: str, part: str | None, folder: Path, seeds: in
     own = configs.changed(config, changes)
     for stage in configs.stages(own):
         if part is not None and _counts(weights_of(configs.to_dict(stage.config), path)[part]):
-            raise UserError(f"--over {path}: {stage} has a weight of its own for {part!r}; leave it out of the stage.")
+            raise UserError(
+                f"--without {path}: {stage} has a weight of its own for {part!r}; leave it out of the stage."
+            )
     return own

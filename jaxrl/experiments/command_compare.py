@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from jaxrl.config import command_line as arguments
 from jaxrl.players import names
 
-HELP = "quality gate: is run B faster than run A, and as strong?"
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
 
 

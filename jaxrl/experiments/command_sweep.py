@@ -9,7 +9,6 @@ from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.config import command_line as arguments
 
-HELP = "search for hyper-parameters: trials by Optuna, the weak ones pruned"
 DEVICES = "own"  # see `jaxrl.cli`
 
 

@@ -6,8 +6,6 @@ from argparse import ArgumentParser, Namespace
 
 from jaxrl.config import command_line as arguments
 
-HELP = "explain every configuration key, or print a resolved configuration"
-
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl config`."""

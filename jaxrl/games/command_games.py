@@ -17,9 +17,6 @@ other games (train, check and all other commands take them as env.id):
 options of a game: jaxrl config --env ID"""
 
 
-HELP = "list the games, and say how others are named"
-
-
 def add_options(parser: ArgumentParser) -> None:
     """Adds nothing: `jaxrl games` has no options."""
 

@@ -10,7 +10,6 @@ from jaxrl.players import names
 from jaxrl.search import command_search
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "play a run against every bot, or against another run"
 DEVICES = "cores"  # see `jaxrl.cli`
 
 

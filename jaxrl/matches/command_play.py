@@ -7,8 +7,6 @@ from argparse import ArgumentParser, Namespace
 from jaxrl.config import command_line as arguments
 from jaxrl.players import names
 
-HELP = "sit at the table with a trained agent"
-
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl play`."""

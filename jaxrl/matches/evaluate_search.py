@@ -1,4 +1,4 @@
-"""A search against known opponents, as `jaxrl evaluate` and `jaxrl distill` ask for it."""
+"""A search against known opponents, as `jaxrl evaluate` and `jaxrl imitate` ask for it."""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ from jaxrl.config import command_line as arguments
 from jaxrl.players import names
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "write a policy file for inference"
-
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl export`."""

@@ -15,8 +15,6 @@ from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "list and get the trained policies that come with jaxrl; push and pull those of the Hugging Face hub"
-
 
 def add_options(parser: ArgumentParser) -> None:
     """Adds the options of `jaxrl zoo`."""

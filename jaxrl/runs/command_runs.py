@@ -18,7 +18,6 @@ from jaxrl.runs.status import Status
 from jaxrl.text_tables import count, duration, milestone, table
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "list the runs, or say what one is doing or how it ended"
 DEVICES = "none"  # see `jaxrl.cli`
 
 

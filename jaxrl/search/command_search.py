@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace, _ActionsContainer
 from typing import Any
 
 from jaxrl.config import command_line
@@ -16,14 +16,13 @@ SETTINGS = {  # of `SearchSettings` -> of the command line
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05  # the policy itself is an inaccurate opponent model, so it counts for less
 
 
-def add_options(parser: ArgumentParser, *, required: bool = False) -> None:
+def add_options(parser: _ActionsContainer) -> None:
     """Adds the options that describe a search; those that are not given are None."""
     known = SearchSettings()
     parser.add_argument(
         "--search",
         type=command_line.whole,
         metavar="SIMS",
-        required=required,
         help="look ahead: simulated games per move",
     )
     parser.add_argument(

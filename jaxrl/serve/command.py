@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxrl import config as configs
+from jaxrl import zoo
 from jaxrl.config import command_line as arguments
+from jaxrl.players import names
+from jaxrl.serve.site import NETWORK, PAGE
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 PACKAGES = ("starlette", "uvicorn", "websockets")
 TOKEN = 16  # bytes
 RUNS, PORT = "runs", 8765  # by default
-HELP = "open a web page to play, watch, and look at runs and replays"
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -46,14 +48,21 @@ def add_options(parser: ArgumentParser) -> None:
     )
     help = "also seat a language model: tools of the Model Context Protocol on standard input and output"
     parser.add_argument("--mcp", action="store_true", help=help)
+    help = "write a page there that needs no server, on which one plays --policy, and end: a new folder, or such a page"
+    parser.add_argument("--site", type=_page_folder, metavar="FOLDER", help=help)
+    help = "of --site: zoo:NAME, a run or a policy file (default: of the zoo)"
+    names.add_player(parser, "--policy", metavar="POLICY", help=help)
+    arguments.checkpoint(parser)
     arguments.allow(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl serve` until Ctrl-C."""
+    """Runs `jaxrl serve` until Ctrl-C, or writes a page that needs no server."""
     from jaxrl import xla
     from jaxrl.runs.directory import enable_compilation_cache
 
+    if args.site is not None:
+        return _write_site(args)
     packages, extra = ((*PACKAGES, "mcp"), "mcp") if args.mcp else (PACKAGES, "web")
     absent = [name for name in packages if importlib.util.find_spec(name) is None]
     if absent:
@@ -83,6 +92,29 @@ def main(args: argparse.Namespace) -> int:
             mcp_seat.run(make_server(server), [listening], address, settings.token)
         else:
             make_server(server).run(sockets=[listening])
+    return 0
+
+
+def _page_folder(text: str) -> Path:
+    """Returns the type of the option --site."""
+    folder = Path(text)
+    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / NETWORK).is_file())):
+        raise UserError(f"{folder} exists and is no page of `jaxrl serve --site`: name a new folder, or an empty one.")
+    files.check_folder(folder)
+    return folder
+
+
+def _write_site(args: argparse.Namespace) -> int:
+    """Writes a page without a server."""
+    from jaxrl.policies.find import find_policy
+    from jaxrl.serve.site.build import build
+
+    text = args.policy or zoo.PREFIX + next(name for name in zoo.names() if name in registry.games_with(PAGE))
+    policy, _ = find_policy(text, args.checkpoint, args.allow)
+    written = build(args.site, policy, text)
+    size = sum(path.stat().st_size for path in written)
+    print(f"{args.site}: {len(written)} files, {size / 1e6:.1f} MB; play against {text} on index.html")
+    print(f"any web server can show them, e.g. python3 -m http.server -d {args.site} (http://localhost:8000)")
     return 0
 
 

@@ -1,6 +1,6 @@
 """`python -m scripts.benchmark.processes --config NAME a.b=value`: what it costs to train in several processes.
 
-One process with N devices and N processes with one device each (`jaxrl launch`) train the same in turn; compared are
+One process with N devices and N processes with one device each (`--processes`) train the same in turn; compared are
 the steps per second of the second half of every run, in which nothing is compiled.
 """
 
@@ -35,10 +35,10 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*")
     args = parser.parse_intermixed_args()
     train = ["train", "--config", args.config, *args.overrides, f"run.devices={args.n}", "train.evaluate_every=0"]
-    launch, ratios = ["launch", "-n", str(args.n), "--restarts", "0"], []
+    launch, ratios = ["--processes", str(args.n), "--restarts", "0"], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.rounds):
-            one, several = (steps_per_second(Path(folder), words) for words in (train, [*launch, *train]))
+            one, several = (steps_per_second(Path(folder), words) for words in (train, [*train, *launch]))
             ratios.append(several / one)
             print(f"round {number}: one process {one:,.0f} steps/s, {args.n} processes {several:,.0f}", flush=True)
     print(f"ratio: median {np.median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}")

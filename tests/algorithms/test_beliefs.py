@@ -293,5 +293,5 @@ def test_distilling_searches_by_it(folder) -> None:
     """python -m pytest -m slow tests/algorithms/test_beliefs.py; the new run has the belief too."""
     taught = ["--iterations", "1", "--games", "4", "--epochs", "1", "--opponents", "random"]
     mine = str(folder / "runs" / "mine")
-    assert cli.main(["distill", mine, *ALLOWED, "--name", "wiser", *SEARCH, *taught]) == 0
+    assert cli.main(["imitate", mine, *ALLOWED, "--name", "wiser", *SEARCH, *taught]) == 0
     assert load_run(folder / "runs" / "wiser", allow=["tests"]).beliefs[0]["params"]

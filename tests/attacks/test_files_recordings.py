@@ -1,4 +1,4 @@
-"""Recordings of strangers for `jaxrl verify`: counted, or one sentence, whatever stands in them."""
+"""Recordings of strangers for `jaxrl check`: counted, or one sentence, whatever stands in them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def still(monkeypatch, tmp_path):
 
 
 def verified(capsys, records: object) -> tuple[int, str, str]:
-    """`jaxrl verify car_soccer` of these records: code, output, message."""
+    """`jaxrl check car_soccer` of these records: code, output, message."""
     Path("recording.json").write_text(json.dumps(records))
-    code = cli.main(["verify", "car_soccer", "recording.json"])
+    code = cli.main(["check", "car_soccer", "recording.json"])
     out, err = capsys.readouterr()
     assert (code == 2) == (err.startswith("jaxrl: ") and err.count("\n") == 1) and "\x1b" not in out + err
     return code, out, err

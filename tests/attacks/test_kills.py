@@ -136,7 +136,15 @@ PROGRAMS = {
 class Life:
     """A training in a process of its own, from its start or newest checkpoint on, and what it has logged so far."""
 
-    def __init__(self, home: Path, place: Path, *, program: tuple[str, ...] = ("-m", "jaxrl"), **more: str):
+    def __init__(
+        self,
+        home: Path,
+        place: Path,
+        *,
+        program: tuple[str, ...] = ("-m", "jaxrl"),
+        options: tuple[str, ...] = (),
+        **more: str,
+    ):
         """Begins or resumes the run of the folder `place`, configured by CONFIG in `home`."""
         self.run = runs.RunDirectory(place / "runs" / NAME)
         self.log, self.said = self.run.path / "log.txt", place / "said"
@@ -148,7 +156,7 @@ class Life:
         flags = (flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag)
         more = {"XLA_FLAGS": " ".join(flags)} | more  # as many devices as the run asks for
         words = {"JAXRL_ALLOW": f"tests,{home / 'cache'}", "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"} | more
-        command = [sys.executable, *program, *arguments]
+        command = [sys.executable, *program, *arguments, *options]
         with self.said.open("wb") as said, (place / "errors").open("ab") as errors:
             self.process = subprocess.Popen(command, env=os.environ | words, stdout=said, stderr=errors)
 
@@ -299,7 +307,7 @@ def writing_the_cache(home: Path, place: Path, rng: np.random.Generator, kills: 
 
 def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kills: int, updates: int) -> Kills:
     """Kills processes of a launch, which starts both again each time."""
-    life = Life(home, place, program=("-m", "jaxrl", "launch", "-n", "2", "--restarts", str(kills)))
+    life = Life(home, place, options=("--processes", "2", "--restarts", str(kills)))
     for number in range(kills):
         if not wait(life, rng, rng.uniform(number, number + 0.9) / kills, updates) or len(ranks(life)) < 2:
             break
@@ -314,7 +322,7 @@ def one_of_two_processes(home: Path, place: Path, rng: np.random.Generator, kill
 
 
 def ranks(life: Life) -> dict[int, int]:
-    """Returns rank -> process of what `jaxrl launch` has started."""
+    """Returns rank -> process of what `train --processes` has started."""
     found, launcher = {}, life.process.pid
     with contextlib.suppress(OSError):  # it has ended
         for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():

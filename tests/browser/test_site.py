@@ -25,7 +25,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @contextlib.contextmanager
 def served(tmp_path_factory, *words):
     folder = tmp_path_factory.mktemp("site") / "page"
-    assert cli.main(["site", str(folder), *words]) == 0
+    assert cli.main(["serve", "--site", str(folder), *words]) == 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"

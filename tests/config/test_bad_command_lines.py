@@ -97,19 +97,19 @@ check skull_king players
 check skull_king --only nothing
 check nowhere.module:Game
 verify skull_king .
-verify skull_king empty.yaml
-verify beasty_bar
+check skull_king empty.yaml
+check bot:random --train
 sweep --config skull_king_cpu --over ppo.clipp=[0.1, 0.2]
 sweep --config skull_king_cpu --over ppo.clip=[x]
 sweep --config skull_king_cpu --over ppo.clip=[0.1, 0.2] --trials 0
 compare mine text.txt
 compare mine mine --min-gain x
-plan --config skull_king_cpu --steps 0
+diagnose --plan --config skull_king_cpu train.total_steps=0
 zoo get nothing
 zoo take
 zoo get skull_king text.txt
-site text.txt
-site out --policy nothing
+serve --site text.txt
+serve --site out --policy nothing
 play bot:absent --config skull_king
 play mine --seat 9
 serve --port 99999999
@@ -118,9 +118,12 @@ serve --game nothing
 serve --replays nowhere
 serve --runs nowhere
 serve --folder text.txt
-launch -n 0 train skull_king_cpu
-launch -n 2
-launch -n 2 play mine
+train skull_king_cpu --processes 0
+train --restarts -1
+imitate mine --search 8 --name a --data x
+imitate skull_king_cpu --data x --iterations 3
+bench skull_king_cpu --only touch
+diagnose --rate 3
 status text.txt
 games nothing
 config --config skull_king_cpu nothing=1

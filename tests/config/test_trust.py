@@ -164,9 +164,9 @@ def test_what_a_policy_file_says_of_a_machine_is_not_read():
         ["export", "run"],
         ["export", "run", "--numpy"],
         ["export", "evil.jaxrl", "--onnx"],
-        ["site", "page", "--policy", "evil.jaxrl"],
+        ["serve", "--site", "page", "--policy", "evil.jaxrl"],
         ["exploit", "run"],
-        ["distill", "run", "--name", "b", "--search", "4"],
+        ["imitate", "run", "--name", "b", "--search", "4"],
         ["imitate", "evil.yaml", "--data", "."],
         ["tournament", "run", "evil.jaxrl"],
         ["tournament", "run@all", "bots"],
@@ -186,7 +186,7 @@ def test_no_command_that_loads_files_believes_them(argv, capsys):
     assert not Path("imported").exists()
 
 
-@pytest.mark.parametrize("argv", [["exploit", "run"], ["distill", "run", "--name", "b", "--search", "4"]], ids=" ".join)
+@pytest.mark.parametrize("argv", [["exploit", "run"], ["imitate", "run", "--name", "b", "--search", "4"]], ids=" ".join)
 def test_the_users_own_place_stands_for_that_of_a_file(argv, capsys):
     """Neither believed nor complained of."""
     write_run("run", {"run": {"cache_dir": "cache"}})

@@ -1,4 +1,4 @@
-"""`jaxrl ablate`: a part that teaches everything and one that teaches nothing, no run trained twice, mistakes."""
+"""`jaxrl bench --without`: a part that teaches everything, one that teaches nothing, no run trained twice, mistakes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GAME = {
     "evaluate": {"deals": 50, "opponents": ["random"]},
     "run": {"cache_dir": "", "devices": 1},
 }
-OVER = ("--over", "env.options.rewards")
+WITHOUT = ("--without", "env.options.rewards")
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def ablated(*more: str) -> int:
-    return cli.main(["ablate", "--config", "levers.yaml", "--allow", "tests", "--seeds", "2", *more])
+    return cli.main(["bench", "levers.yaml", "--allow", "tests", "--seeds", "2", *more])
 
 
 @pytest.mark.thorough
@@ -47,9 +47,9 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "runs" / "levers-ablation"
     train = start.run_training
     monkeypatch.setattr(start, "run_training", lambda *_, **__: 130)  # stopped by Ctrl-C
-    assert ablated(*OVER) == 130
+    assert ablated(*WITHOUT) == 130
     monkeypatch.setattr(start, "run_training", train)
-    assert ablated(*OVER) == 0
+    assert ablated(*WITHOUT) == 0
     said = capsys.readouterr().out
     assert {path.parent.name for path in folder.glob("*/config.yaml")} == {"whole", "without-always", "without-right"}
     found = json.loads((folder / "ablation.json").read_text())
@@ -65,18 +65,18 @@ def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(
         start, "run_training", lambda plan, run, *, resume, callbacks: asked.append((run.name, resume)) or 1
     )
-    assert ablated(*OVER, "--only", "always") == 0 and not asked
+    assert ablated(*WITHOUT, "--only", "always") == 0 and not asked
     assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
     (folder / "without-right" / "evaluation.json").unlink()  # as if it had been killed before
-    assert ablated(*OVER) == 1 and asked == [("without-right", True)]
-    assert ablated(*OVER, "ppo.clip=0.2") == 2
+    assert ablated(*WITHOUT) == 1 and asked == [("without-right", True)]
+    assert ablated(*WITHOUT, "ppo.clip=0.2") == 2
     assert "whole was begun with ppo.clip 0.3, not 0.2" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
 def test_trainings_that_a_stop_rule_ends(monkeypatch, tmp_path):
     """They end before their last update, and are not trained again."""
-    words = (*OVER, "--only", "right", "train.stop.cpu_minutes=1e-9")
+    words = (*WITHOUT, "--only", "right", "train.stop.cpu_minutes=1e-9")
     assert ablated(*words) == 0
     table = tmp_path / "runs" / "levers-ablation" / "ablation.json"
     table.unlink()
@@ -88,18 +88,18 @@ def test_trainings_that_a_stop_rule_ends(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((), "--over"),
-        (("--over", "ppo.clip"), "must begin with env.options"),
-        (("--over", "env.options.reward"), "did you mean 'rewards'"),
-        (("--over", "env.options.rewards.right"), "must be a mapping from names to weights, but it is 1.0"),
-        ((*OVER, "env.options.rewards={}"), "nothing to leave out"),
-        ((*OVER, "env.options.rewards={right: much}"), "must be a mapping from names to weights"),
-        ((*OVER, "--only", "rigth"), "did you mean 'right'"),
-        ((*OVER, "--only", "never"), "is 0 already"),
-        ((*OVER, "--seeds", "1"), "at least 2"),
-        ((*OVER, "env.options.rewards.other=1"), "no reward 'other'"),
+        ((*WITHOUT, "--minutes", "3"), "leave --vary and --minutes out"),
+        (("--without", "ppo.clip"), "must begin with env.options"),
+        (("--without", "env.options.reward"), "did you mean 'rewards'"),
+        (("--without", "env.options.rewards.right"), "must be a mapping from names to weights, but it is 1.0"),
+        ((*WITHOUT, "env.options.rewards={}"), "nothing to leave out"),
+        ((*WITHOUT, "env.options.rewards={right: much}"), "must be a mapping from names to weights"),
+        ((*WITHOUT, "--only", "rigth"), "did you mean 'right'"),
+        ((*WITHOUT, "--only", "never"), "is 0 already"),
+        ((*WITHOUT, "--seeds", "1"), "at least 2"),
+        ((*WITHOUT, "env.options.rewards.other=1"), "no reward 'other'"),
         (
-            (*OVER, "curriculum=[{name: a, until: {steps: 1}, env.options: {rewards: {right: 3}}}, {name: b}]"),
+            (*WITHOUT, "curriculum=[{name: a, until: {steps: 1}, env.options: {rewards: {right: 3}}}, {name: b}]"),
             "stage 'a' of the curriculum has a weight of its own for 'right'",
         ),
     ],
@@ -111,5 +111,5 @@ def test_mistakes_are_one_sentence(capsys, given, said, tmp_path):
 
 
 def test_a_weight_may_be_several_numbers():
-    weights = ablation.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, OVER[1])
-    assert ablation.chosen(weights, OVER[1], []) == {"touch": [1, 0]}
+    weights = ablation.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, WITHOUT[1])
+    assert ablation.chosen(weights, WITHOUT[1], []) == {"touch": [1, 0]}

@@ -45,6 +45,7 @@ def fails(capsys, *argv: str) -> str:
     ("argv", "expected"),
     [
         (["trian"], "did you mean 'train'"),
+        *(([old], f"`jaxrl {old}` is `jaxrl {new}` now.") for old, new in cli.MOVED.items()),
         (["train"], "say what to train: --config"),
         (["train", "--config", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
         (["train", "--config", "skull_king_cpu", "--devices", "3"], "must be divisible by run.devices (3)"),
@@ -56,7 +57,7 @@ def fails(capsys, *argv: str) -> str:
         (["evaluate", "bot:random", "--deals", "0"], "--deals must be at least 2 and at most 2147483647, got '0'"),
         (["tournament", "bots", "--deals", "1e9"], "--deals must be at least 2 and at most 2147483647, got '1e9'"),
         (["export", "no_such_run", "policy"], "no_such_run"),
-        (["verify", "skull_king", "no_such_file.jsonl.gz"], "no_such_file.jsonl.gz"),
+        (["check", "skull_king", "no_such_file.jsonl.gz"], "no_such_file.jsonl.gz"),
         (["config", "skull_king", "--config", "beasty_bar"], "give one configuration"),
         (["runs"], "there are no runs in runs"),
         (["evaluate", "bot:random", "--seed", "-1"], "--seed: must be a whole number from 0 to 4294967295"),
@@ -118,6 +119,7 @@ def test_overview_version_and_help(capsys):
     assert cli.main(["--help"]) == 0
     overview = capsys.readouterr().out
     assert all(f"  {name} " in overview for name in cli.commands())
+    assert len(cli.commands()) <= 20 and {new.split()[0] for new in cli.MOVED.values()} <= cli.COMMANDS.keys()
     titles = [line[:-1] for line in overview.splitlines() if line.endswith(":")]
     assert titles == ["train", "measure", "play", "inspect"]
     assert cli.main(["--version"]) == 0
@@ -251,8 +253,8 @@ for line in sys.stdin:
 assert "jax" not in sys.modules
 """
 MISTAKES = {
-    "plan --config nosuch": "there is no configuration 'nosuch': known are ",
-    "plan --config ./nosuch.yaml": "check the path",
+    "diagnose --plan --config nosuch": "there is no configuration 'nosuch': known are ",
+    "diagnose --plan --config ./nosuch.yaml": "check the path",
     "imitate . --data x": "check the path",
     "evaluate nosuch": "there is no run",
     "evaluate zoo:nosuch": "there is no policy 'nosuch' in the zoo",
@@ -266,15 +268,15 @@ MISTAKES = {
     "play skul_king": "did you mean 'zoo:skull_king'?",
     "tournament zoo:skull_king env.options.x=1": "needs two players, got 1",
     "tournament bots --out run/config.yaml/x": "cannot write to the folder run/config.yaml/x: Not a directory",
-    "site /proc/x": "cannot write to the folder /proc/x",
-    "site .": "is no page of `jaxrl site`",
+    "serve --site /proc/x": "cannot write to the folder /proc/x",
+    "serve --site .": "is no page of `jaxrl serve --site`",
     "export run nowhere/x": "give a file in a folder that exists",
     "compare run other": "there is no run 'other'",
     "exploit nosuch": "there is no run",
     "diagnose nosuch": "there is no run",
     "resume zoo:skull_king": "a new run begins with it by train.from_run=zoo:skull_king",
     "resume nosuch": "runs has none; `jaxrl train` begins one",
-    "distill nosuch --search 8 --name x": "there is no run",
+    "imitate nosuch --search 8 --name x": "there is no run",
     "train skull_king_cpu --name=": "--name: is empty",
     "train skull_king_cpu callbacks=[nosuch:X]": "callbacks 'nosuch:X': there is no module 'nosuch'",
     "train env.id=nosuch.games:X": "env.id 'nosuch.games:X': there is no module 'nosuch'",
@@ -403,7 +405,7 @@ def test_devices_of_other_commands(flags, monkeypatch, command, devices):
         (["evaluate", "bot:hard", "--opponents", "absent"], True),
         (["evaluate", "bot:absent", "env.id=tests.support.games:TicTacToe"], False),
         (["tournament", "bot:absent", "--config=mine.yaml"], False),
-        (["verify", "skull_king", "no_such_file"], True),
+        (["check", "skull_king", "no_such_file"], True),
     ],
 )
 def test_a_game_has_to_ask_for_multi_output_fusion(flags, arguments, fusion):

@@ -34,14 +34,14 @@ needs_node = pytest.mark.skipif(NODE is None, reason="there is no node on this m
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "page"
-    assert cli.main(["site", str(folder)]) == 0
+    assert cli.main(["serve", "--site", str(folder)]) == 0
     return folder
 
 
 @pytest.fixture(scope="module")
 def skull_king(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "page"
-    assert cli.main(["site", str(folder), "--policy", "zoo:skull_king"]) == 0
+    assert cli.main(["serve", "--site", str(folder), "--policy", "zoo:skull_king"]) == 0
     return folder
 
 
@@ -172,7 +172,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 
 def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
-    assert cli.main(["site", str(site), "--policy", "zoo:beasty_bar"]) == 0
+    assert cli.main(["serve", "--site", str(site), "--policy", "zoo:beasty_bar"]) == 0
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("mine")
     (tmp_path / "file").touch()
@@ -183,7 +183,7 @@ def test_a_page_is_replaced_and_nothing_else_is(site, tmp_path, capsys):
         ([str(tmp_path / "new"), "--policy", "zoo:battle"], "has no page that needs no server"),
         ([str(tmp_path / "new"), "--policy", "zoo:beasty"], "did you mean 'beasty_bar'?"),
     ):
-        assert cli.main(["site", *words]) == 2
+        assert cli.main(["serve", "--site", *words]) == 2
         assert said in capsys.readouterr().err
     assert (tmp_path / "mine" / "index.html").read_text() == "mine" and not (tmp_path / "new").exists()
 

@@ -17,9 +17,14 @@ from argparse import ArgumentParser, Namespace
 
 from jaxrl.runs.logs.console import REDRAWN, ProgressLine, Screen, console, waiting
 
-HELP = "displays"
 DEVICES = "none"
-START = "import sys; from jaxrl import cli; cli.COMMANDS['displays'] = 'tests.support.displays'; sys.exit(cli.main())"
+START = """
+import sys
+from jaxrl import cli
+from tests.support import displays
+sys.modules["jaxrl.displays"], cli.COMMANDS["displays"] = displays, ("play", "displays", "")
+sys.exit(cli.main())
+"""
 COMPILING = "compiling the training (the next start takes it from run.cache_dir) ..."  # longer than 40 columns
 HOSTILE = "a \x1bc\x9b2J name"  # which would clear the screen
 BAR = "[####      ]  40.0 % | 4M/10M steps | 123k steps/s | 1.2k games/s | return 0.25 | win rate 0.5 | turn {}"

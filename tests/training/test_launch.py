@@ -1,4 +1,4 @@
-"""`jaxrl launch` and `train --continue`: who died is named, all start again as they began, none waits for ever."""
+"""`train --processes` and `--continue`: who died is named, all start again as they began, none waits for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxrl.training.launching import launch, start
 PLAYED = """
 import os, signal, sys, time
 rank, again = int(sys.argv[-1]), "--continue" in sys.argv
-if "--user" in sys.argv:
+if "--allow=user" in sys.argv:
     sys.exit(2) if rank else time.sleep(1) or os.abort()
 if again or "resume" in sys.argv:
     sys.exit(0)
@@ -29,16 +29,22 @@ time.sleep(100)
 """
 
 
-def test_launch_names_who_died_and_starts_all_again(capfd, monkeypatch):
+def test_launch_names_who_died_and_starts_all_again(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "x").mkdir(parents=True)
+    (tmp_path / "runs" / "x" / "config.yaml").touch()
     monkeypatch.setattr(launch, "PROGRAM", (sys.executable, "-c", PLAYED))
-    assert cli.main(["launch", "-n", "2", "train", "--config", "x"]) == 0
+    assert cli.main(["train", "--processes", "2", "--name", "x"]) == 0
     sentence = "jaxrl: process 1 of 2 was ended by SIGKILL; all are started again from the newest checkpoint, and 2"
     assert capfd.readouterr().err.startswith(sentence)
-    assert cli.main(["launch", "-n", "3", "--restarts", "0", "train"]) == 128 + signal.SIGKILL
-    assert "the restarts are used up: go on with jaxrl launch -n 3 train --continue" in capfd.readouterr().err
-    assert cli.main(["launch", "-n", "2", "resume", "x"]) == 0
-    assert cli.main(["launch", "-n", "2", "train", "--user"]) == 2  # a mistake of the user is not tried again
-    assert cli.main(["launch", "-n", "2"]) == 2
+    assert cli.main(["train", "--processes", "3", "--restarts", "0"]) == 128 + signal.SIGKILL
+    assert (
+        "the restarts are used up: go on with jaxrl train --processes 3 --restarts 0 --continue"
+        in capfd.readouterr().err
+    )
+    assert cli.main(["resume", "x", "--processes", "2"]) == 0
+    assert cli.main(["train", "--processes", "2", "--allow=user"]) == 2  # a mistake of the user is not tried again
+    assert cli.main(["train", "--processes", "0"]) == 2
 
 
 HUNG_UP = """
@@ -56,7 +62,7 @@ def test_launch_ends_when_it_is_told_to(capfd, monkeypatch):
     monkeypatch.setattr(launch, "GRACE", 0.2)
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
-        assert cli.main(["launch", "-n", "2", "train"]) == 128 + signal.SIGTERM
+        assert cli.main(["train", "--processes", "2"]) == 128 + signal.SIGTERM
     finally:
         signal.signal(signal.SIGHUP, before)
     assert capfd.readouterr().err == "jaxrl: process 1 of 2 does not end and is killed\n"

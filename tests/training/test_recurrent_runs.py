@@ -34,7 +34,7 @@ def test_a_recurrent_run_from_training_to_a_policy_file(tmp_path, monkeypatch, c
     jaxrl("evaluate", "run", "--deals", "4")
     few = ("--search", "8", "--particles", "4")
     jaxrl("evaluate", "run", "--deals", "2", *few)
-    jaxrl("distill", "run", "--name", "wiser", "--opponents", "random", "--games", "4", "--iterations", "1", *few)
+    jaxrl("imitate", "run", "--name", "wiser", "--opponents", "random", "--games", "4", "--iterations", "1", *few)
     jaxrl("export", "run", "file.jaxrl")
     jaxrl("tournament", "run", "file.jaxrl", "bot:random", "--deals", "4", "--out", "table")
     jaxrl("exploit", "run", "--updates", "1", "--deals", "2")

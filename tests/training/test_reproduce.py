@@ -1,4 +1,4 @@
-"""`jaxrl verify POLICY --train`: a second training has the same bits, and what keeps it from that is said."""
+"""`jaxrl check POLICY --train`: a second training has the same bits, and what keeps it from that is said."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_policy_that_is_trained_again_has_the_same_bits(tmp_path):
         assert done.returncode == 0, done.stderr
     made = read_parameters(tmp_path / "tiny.jaxrl").made
     assert made["devices"] == 2 and made["jax"] == jax.__version__ and made["vectors"] and len(made["rules"]) == 64
-    done = jaxrl(tmp_path, "verify", "tiny.jaxrl", "--train", *ALLOW)
+    done = jaxrl(tmp_path, "check", "tiny.jaxrl", "--train", *ALLOW)
     assert done.returncode == 0 and "equal, bit by bit" in done.stdout, done.stderr
     assert "under the same conditions" in done.stderr and "update 4: the training ends here" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"tiny.yaml", "tiny.jaxrl", "runs"}, "nothing is left"
@@ -57,7 +57,7 @@ def found(**made) -> PolicyParameters:
 
 def test_what_cannot_be_trained_again_says_why(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["verify", "bot:random", "--train"]) == 2
+    assert cli.main(["check", "bot:random", "--train"]) == 2
     assert "name the policy to train again" in capsys.readouterr().err
     config = configs.from_dict({"env": {"id": "tests.support.games:TicTacToe"}})
     with pytest.raises(UserError, match="its training went on from stage 'goals'"):

@@ -193,7 +193,7 @@ def _or_lost(errors: np.ndarray) -> np.ndarray:
 
 
 class Deviations(NamedTuple):
-    """The report of `jaxrl verify`: the table, the number of figures beyond their bounds, and the first of those."""
+    """The report of `jaxrl check`: the table, the number of figures beyond their bounds, and the first of those."""
 
     table: str
     disagreements: int

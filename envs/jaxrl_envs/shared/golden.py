@@ -1,4 +1,4 @@
-"""Verifies recorded games against the engine, value by value (`jaxrl verify`).
+"""Verifies recorded games against the engine, value by value (`jaxrl check GAME FILE`).
 
 The module `golden` beside a game says which kinds of records there are: what they look like, and how one of them is
 put through the engine and compared. Files are JSON lines, plain or gzip.

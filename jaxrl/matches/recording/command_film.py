@@ -10,7 +10,6 @@ from jaxrl.matches.recording import video
 from jaxrl.players import names
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "write a game as an animated picture"
 SLOWEST, FASTEST = 0.1, 20.0  # pace
 
 

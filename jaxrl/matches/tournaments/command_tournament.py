@@ -9,7 +9,6 @@ from jaxrl.players import names
 from jaxrl.players.spec import AGENT, BOT, parse, policy_file
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "play a round robin: win matrix and ratings"
 DEVICES = "cores"  # see `jaxrl.cli`
 
 

@@ -1,4 +1,4 @@
-"""Teaching a network what a search finds: `jaxrl distill`.
+"""Teaching a network what a search finds: `jaxrl imitate --search`.
 
 Games are played by the search of `jaxrl.search` against bots, whom it knows only with `--search-model opponent`, or
 against the policy itself. Every searched decision is kept: what the seat saw, the improved policy (Danihelka et al.
@@ -194,7 +194,7 @@ def longest_game(env: Env, games: int = 64) -> int:
     return int(jax.jit(play)(keys) * 1.25) + 1
 
 
-# ---- jaxrl distill ------------------------------------------------------------------------------------------------
+# ---- from run to run ---------------------------------------------------------------------------------------------
 
 
 class DistillationSettings(NamedTuple):

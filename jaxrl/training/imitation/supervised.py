@@ -1,4 +1,4 @@
-"""Learning from examples: what to do by cross-entropy, how games end by regression; for `distill` and `imitate`."""
+"""Learning from examples: what to do by cross-entropy, how games end by regression; from games and from searches."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from jaxrl.players import names
 from jaxrl.text_tables import flat
 from jaxrl_envs.shared.errors import UserError
 
-HELP = "continue a run exactly where it stopped"
 DEVICES = "own"  # see `jaxrl.cli`
 
 
@@ -27,6 +26,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl resume`."""
+    if arguments.starts_processes(args):
+        from jaxrl.training.launching.launch import launch
+
+        return launch(args.words, args.processes, args.restarts)
     from jaxrl.runs.directory import find_run
     from jaxrl.runs.folder import next_command
     from jaxrl.training.launching.start import prepare, run_training

@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from jaxrl import config as configs
 from jaxrl.config import command_line as arguments
 
-HELP = "train an agent: `jaxrl train --config skull_king_cpu`"
 DEVICES = "own"  # see `jaxrl.cli`
 
 
@@ -21,6 +20,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Runs `jaxrl train`."""
+    if arguments.starts_processes(args):
+        from jaxrl.training.launching.launch import launch
+
+        return launch(args.words, args.processes, args.restarts)
     config = configs.for_training(args.config, args.overrides, args.allow, args.name)
     from jaxrl.training.launching.start import prepare, train
 

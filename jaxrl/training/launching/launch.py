@@ -1,5 +1,5 @@
-"""`jaxrl launch`: a training in several processes of this machine, which are watched: if one dies, all are started
-again from the newest checkpoint.
+"""`jaxrl train --processes N`: a training in several processes of this machine, which are watched: if one dies, all
+are started again from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def launch(words: Sequence[str], processes: int, restarts: int) -> int:
-    """Runs a command in several processes, which all start again after one has died; returns the exit code. Raises
-    UserError: there is nothing to run, or the accelerators cannot be divided."""
+    """Runs a command, given with its arguments, in several processes, which all start again after one has died; returns
+    the exit code. Raises UserError: there are none, or the accelerators cannot be divided."""
     if processes < 1:
-        raise UserError("-n must be at least 1.")
-    if not words:
-        raise UserError("say what to launch: jaxrl launch -n 2 train …, or resume …, with that command's arguments.")
+        raise UserError("--processes must be at least 1.")
     for left in reversed(range(restarts + 1)):
         code, died = Processes(words, processes).watched()
         if not died:
@@ -46,7 +44,7 @@ def launch(words: Sequence[str], processes: int, restarts: int) -> int:
         if words[0] == "train" and "--continue" not in words:
             words = [*words, "--continue"]
         again = f"all are started again from the newest checkpoint, and {left - 1} more times at most"
-        over = f"the restarts are used up: go on with jaxrl launch -n {processes} {shlex.join(words)}"
+        over = f"the restarts are used up: go on with jaxrl {shlex.join(words)}"
         print(f"jaxrl: {died}; {again if left else over}", file=sys.stderr)
     return code
 
@@ -149,9 +147,7 @@ def devices_of(rank: int, count: int) -> dict[str, str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("JAX_LOCAL_DEVICE_IDS")
     ids = visible.split(",") if visible else [str(i) for i, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
     if not ids or len(ids) % count:
-        raise UserError(
-            f"{len(ids)} accelerators cannot be divided by {count} processes: choose another number for -n."
-        )
+        raise UserError(f"{len(ids)} accelerators cannot be divided by {count} processes: choose another number.")
     share = len(ids) // count
     return {"CUDA_VISIBLE_DEVICES": ",".join(ids[rank * share : (rank + 1) * share])}
 

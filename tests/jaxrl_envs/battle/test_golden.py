@@ -1,4 +1,4 @@
-"""The compiled battle engine against the golden battles, and what `jaxrl verify battle` says about damaged files."""
+"""The compiled battle engine against the golden battles, and what `jaxrl check battle` says about damaged files."""
 
 from __future__ import annotations
 

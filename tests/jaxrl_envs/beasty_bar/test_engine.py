@@ -91,7 +91,7 @@ DAMAGES: list[tuple[Callable[[dict], object], str]] = [
 def test_damaged_copy_is_caught(damage: Callable, named: str, games: list[dict], tmp_path: Path, capsys) -> None:
     recorded = copy.deepcopy(games)
     damage(recorded[1])
-    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 1
+    assert cli.main(["check", "beasty_bar", written(tmp_path, recorded)]) == 1
     printed = capsys.readouterr().out
     assert "first disagreement: game 1, " in printed and named in printed
     assert "expected" in printed and "got" in printed and " 0 disagreements" not in printed
@@ -99,11 +99,11 @@ def test_damaged_copy_is_caught(damage: Callable, named: str, games: list[dict],
 
 def test_wrong_best_ids_are_caught(tmp_path: Path, capsys) -> None:
     recorded = golden("bot_choices")[:4]
-    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 0
+    assert cli.main(["check", "beasty_bar", written(tmp_path, recorded)]) == 0
     assert "4 bot choices, 0 disagreements" in capsys.readouterr().out
     recorded[2]["best"] = [next(number for number in recorded[2]["legal"] if number not in recorded[2]["best"])]
     recorded[3]["score"][0] += 0.01
-    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 1
+    assert cli.main(["check", "beasty_bar", written(tmp_path, recorded)]) == 1
     printed = capsys.readouterr().out
     assert "2 disagreements" in printed and "decision 2 of heuristic, choice: best ids expected" in printed
 
@@ -125,5 +125,5 @@ def test_wrong_best_ids_are_caught(tmp_path: Path, capsys) -> None:
 def test_a_malformed_record_names_its_line(kind: str, name: str, value, sentence: str, tmp_path: Path, capsys) -> None:
     recorded = golden(kind)[:2]
     recorded[1][name] = value
-    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 2
+    assert cli.main(["check", "beasty_bar", written(tmp_path, recorded)]) == 2
     assert f"line 2: not a record of {kind.replace('_', ' ')} ({sentence}" in capsys.readouterr().err

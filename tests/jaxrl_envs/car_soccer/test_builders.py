@@ -38,7 +38,7 @@ and `reward_mode: listed` pays those alone. Weights of what lasts are per second
 to `reward_clip`, then `team_spirit` and `zero_sum` exchange it. Each component's share in the return is a figure
 `reward_NAME` in logs and evaluations, and `reward_clipped` is how much the cut has taken off in an episode, whatever
 its sign: where that is not near 0, components that are large, alone or together, count for less than their weights say,
-and `jaxrl ablate` finds them worth less. Raise `reward_clip` then, or lower the weights.
+and `jaxrl bench --without` finds them worth less. Raise `reward_clip` then, or lower the weights.
 
 **Annealing.** Weights may change while a policy learns, and nothing is compiled again: two values go from the first to
 the second in a straight line, over the share `annealed_by` of the training; so do two modes. Evaluations pay as at the
@@ -64,7 +64,7 @@ curriculum:
 evaluated in the same game, and told with intervals over seeds. What was trained already is not trained again:
 
 ```bash
-jaxrl ablate --config car_soccer_shoot --over env.options.rewards --seeds 5
+jaxrl bench car_soccer_shoot --without env.options.rewards --seeds 5
 ```
 """
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.custom_batching import custom_vmap
 
-from jaxrl.games import command_check as check_command
-from jaxrl.games.command_check import parse_options
+from jaxrl.training.launching import command_check as check_command
+from jaxrl.training.launching.command_check import parse_options
 from jaxrl_envs import conformance
 from jaxrl_envs.conformance import CHECKS, check, probe
 from jaxrl_envs.contract.env import ClickArea, Env

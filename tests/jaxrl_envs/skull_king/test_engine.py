@@ -129,7 +129,7 @@ def illegal_card(record: dict) -> None:
 def test_damaged_copy_is_caught(damage, named: str, two_games: list[dict], tmp_path: Path, capsys) -> None:
     records = copy.deepcopy(two_games)
     damage(records[1])
-    assert cli.main(["verify", "skull_king", written(tmp_path, records)]) == 1
+    assert cli.main(["check", "skull_king", written(tmp_path, records)]) == 1
     printed = capsys.readouterr().out
     assert f"first disagreement: game {records[1]['game']}, {named}" in printed
     assert "expected" in printed and "got" in printed and " 0 disagreements" not in printed
@@ -139,14 +139,14 @@ def test_undamaged_copy_passes(two_games: list[dict], tmp_path: Path, capsys) ->
     plain = tmp_path / "plain.jsonl"
     plain.write_text("\n".join(map(json.dumps, two_games)))
     for path in (written(tmp_path, two_games), str(plain)):
-        assert cli.main(["verify", "skull_king", path]) == 0
+        assert cli.main(["check", "skull_king", path]) == 0
         assert "2 games, " in (printed := capsys.readouterr().out) and " 0 disagreements" in printed
 
 
 def test_malformed_record_names_its_line(two_games: list[dict], tmp_path: Path, capsys) -> None:
     records = copy.deepcopy(two_games)
     records[1]["decks"][3][0] = records[1]["decks"][3][1]
-    assert cli.main(["verify", "skull_king", written(tmp_path, records)]) == 2
+    assert cli.main(["check", "skull_king", written(tmp_path, records)]) == 2
     assert "line 2: not a record of games (a deck is not a permutation of the cards)" in capsys.readouterr().err
 
 

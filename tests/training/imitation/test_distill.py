@@ -130,7 +130,7 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
 
 def test_distilled_run_is_a_run(run, capsys):
     options = ["--search", "16", "--games", "12", "--iterations", "2", "--minibatch", "32"]
-    assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options, "ppo.clip=0.125"]) == 0
+    assert cli.main(["imitate", str(run), "--name", "wiser", "--opponents", "random", *options, "ppo.clip=0.125"]) == 0
     printed, said = capsys.readouterr()
     assert said.splitlines()[1] == "playing and learning from 12 games; the first turn compiles ..."
     assert load_run(run.parent / "wiser").config.ppo.clip == 0.125
@@ -201,7 +201,7 @@ def test_mistakes_are_explained(run, arguments, sentence, capsys):
     ],
 )
 def test_a_mistake_leaves_no_run(run, arguments, sentence, capsys):
-    assert cli.main(["distill", str(run), "--name", "no", "--search", "8", *arguments]) == cli.USER_ERROR
+    assert cli.main(["imitate", str(run), "--name", "no", "--search", "8", *arguments]) == cli.USER_ERROR
     assert sentence in capsys.readouterr().err
     assert not (run.parent / "no").exists()
 

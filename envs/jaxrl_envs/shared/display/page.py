@@ -1,4 +1,4 @@
-"""The page of a game that needs no server (`jaxrl site`).
+"""The page of a game that needs no server (`jaxrl serve --site`).
 
 A game has one if a module `browser` lies beside its rules, with
 

@@ -1,4 +1,4 @@
-"""The page of Skull King that needs no server (`jaxrl site`): rules, features and table in plain JavaScript."""
+"""The page of Skull King that needs no server (`jaxrl serve --site`): rules, features and table in plain JavaScript."""
 
 from __future__ import annotations
 
