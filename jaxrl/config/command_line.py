@@ -150,7 +150,7 @@ def distributed(parser: ArgumentParser) -> None:
         "Kubernetes; elsewhere say who they are (docs/operations/many_machines.md)",
     )
     parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
-    help = "how many there are; without --distributed: start so many on this machine, and watch them"
+    help = "their number; without --distributed: start that many on this machine, and watch them"
     parser.add_argument("--processes", type=whole, metavar="N", help=help)
     parser.add_argument("--rank", type=whole, metavar="R", help="the number of this one, from 0")
     help = "of --processes alone: start all again, from the newest checkpoint, up to N times after one died (3)"

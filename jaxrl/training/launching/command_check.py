@@ -76,7 +76,10 @@ def _check_recordings(game: str, files: Iterable[str]) -> int:
 
     golden = registry.find_module(game, "golden")
     if golden is None:
-        raise UserError(f"{game} has no rules here to verify; {', '.join(registry.games_with('golden'))} have.")
+        known = ", ".join(registry.games_with("golden"))
+        raise UserError(
+            f"{game} has no rules here to verify, {known} have; for an option of the game write option=value."
+        )
     # A game whose recordings are measured, not matched figure by figure, has a `verify` of its own.
     check = getattr(golden, "verify", None) or functools.partial(verify, kinds=golden.KINDS)
     failed = False

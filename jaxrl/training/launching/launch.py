@@ -34,7 +34,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def launch(words: Sequence[str], processes: int, restarts: int) -> int:
     """Runs a command, given with its arguments, in several processes, which all start again after one has died; returns
-    the exit code. Raises UserError: there are none, or the accelerators cannot be divided."""
+    the exit code. Raises UserError: `processes` is 0, or the accelerators cannot be divided."""
     if processes < 1:
         raise UserError("--processes must be at least 1.")
     for left in reversed(range(restarts + 1)):
