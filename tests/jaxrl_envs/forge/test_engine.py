@@ -18,6 +18,7 @@ from jaxrl_envs.host.game import RANDOM, EngineError, IllegalAction, make_buffer
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.fake import Fault, line_of
 from tests.support.forge.play import faking, row_of, trace
+from tests.support.pools import begun
 from tests.support.waiting import wait_until
 
 PROFILES = ("", "Cautious")
@@ -82,12 +83,9 @@ def test_what_a_daemon_is_told():
 
 
 def test_illegal_actions_are_refused():
-    with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
-        out = make_buffers(pool.engine, 1)
-        pool.start(out)
+    with scripted() as fleet, begun(engine_on(fleet)) as (pool, out, act):
         while out.legal_action_mask[0].all():  # a number of a wide range
-            pool.send(np.zeros(1, np.int32), out)
-            pool.recv()
+            act(np.zeros(1, np.int32))
         illegal = [action for action in range(at.NUM_ACTIONS) if not out.legal_action_mask[0, action]]
         for action in (illegal[0], at.NUM_ACTIONS + len(PROFILES), 10**6):
             with pytest.raises(IllegalAction):
@@ -101,11 +99,8 @@ def test_forges_ai_takes_a_seat_over():
         answers = fleet.fakes[0].answers
         games = fleet.mischief.games
     assert games // 2 < answers.count("ai! Cautious") <= games and all(row[0][0] == 0 for row in played)
-    with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
-        out = make_buffers(pool.engine, 1)
-        pool.start(out)
-        pool.send(np.array([at.NUM_ACTIONS], np.int32), out)  # the player himself leaves his seat
-        pool.recv()
+    with scripted() as fleet, begun(engine_on(fleet)) as (_, out, act):
+        act([at.NUM_ACTIONS])  # the player himself leaves his seat
         assert fleet.fakes[0].answers.count("ai!") == 1
 
 
@@ -145,9 +140,7 @@ def test_games_that_are_too_long_are_cut():
 
 def test_every_position_continues_in_another_engine():
     clean = without_faults(2, 30)
-    with scripted(2) as fleet, HostPool(engine_on(fleet, 2)) as pool:
-        out = make_buffers(pool.engine, 2)
-        pool.start(out)
+    with scripted(2) as fleet, begun(engine_on(fleet, 2)) as (pool, out, act):
         for step in range(30):
             states, lengths = pool.save(), pool.length.copy()
             with scripted(2) as other, HostPool(engine_on(other, 2, seed=99)) as second:
@@ -160,14 +153,12 @@ def test_every_position_continues_in_another_engine():
                 second.recv()
                 assert [row_of(again, game) for game in range(2)] == clean[step + 1]
                 assert other.fakes[0].unusable == []
-            pool.send(np.full(2, RANDOM, np.int32), out)
-            pool.recv()
+            act(np.full(2, RANDOM, np.int32))
 
 
 def test_states_of_one_engine_find_their_games_again():
     """A state that is left and taken up again costs no replay as long as there are daemons."""
-    with scripted(3) as fleet, HostPool(engine_on(fleet)) as pool:
-        out = make_buffers(pool.engine, 1)
+    with scripted(3) as fleet, begun(engine_on(fleet)) as (pool, out, act):
         states, rows = {}, {}
         for slot in range(3):
             pool.start(out)
@@ -176,8 +167,7 @@ def test_states_of_one_engine_find_their_games_again():
             for slot in range(3):
                 pool.load(states[slot], [[-1, -1]], out)
                 assert row_of(out, 0)[:3] == rows[slot], (turn, slot)
-                pool.send(np.full(1, RANDOM, np.int32), out)
-                pool.recv()
+                act(np.full(1, RANDOM, np.int32))
                 states[slot], rows[slot] = pool.save(), row_of(out, 0)[:3]
         assert fleet.replays <= 2  # a pool that starts the next game drops the one before
 
@@ -188,13 +178,10 @@ def test_a_finished_game_is_shown_again():
 
     with scripted(2) as fleet:
         engine = engine_on(fleet)
-        with HostPool(engine) as pool:
-            out = make_buffers(engine, 1)
-            pool.start(out)
+        with begun(engine) as (pool, out, act):
             while not out.terminated[0]:
                 state, player = pool.save(), int(out.current_player[0])
-                pool.send(np.full(1, RANDOM, np.int32), out)
-                pool.recv()
+                act(np.full(1, RANDOM, np.int32))
         second = engine_on(fleet)
         blob = np.empty_like(state)
         outputs = (
@@ -213,8 +200,7 @@ def test_a_finished_game_is_shown_again():
 
 def test_states_of_other_games_are_refused():
     with scripted() as fleet:
-        with HostPool(engine_on(fleet, mark=7)) as pool:
-            pool.start(make_buffers(pool.engine, 1))
+        with begun(engine_on(fleet, mark=7)) as (pool, _, _):
             states = pool.save()
         for engine, data in ((engine_on(fleet, mark=8), states), (engine_on(fleet, mark=7), np.zeros_like(states))):
             with HostPool(engine) as pool, pytest.raises(EngineError, match="damaged, or belongs to other decks"):
@@ -223,12 +209,9 @@ def test_states_of_other_games_are_refused():
 
 def test_a_damaged_history_is_found_out():
     with scripted() as fleet:
-        with HostPool(engine_on(fleet)) as pool:
-            out = make_buffers(pool.engine, 1)
-            pool.start(out)
+        with begun(engine_on(fleet)) as (pool, out, act):
             for _ in range(6):
-                pool.send(np.full(1, RANDOM, np.int32), out)
-                pool.recv()
+                act(np.full(1, RANDOM, np.int32))
             states = pool.save()
         states[0, -2 * 300 : -2 * 300 + 2] = 255  # the first action
         with HostPool(engine_on(fleet)) as pool, pytest.raises(EngineError, match="differently than before"):
@@ -263,15 +246,14 @@ def test_a_dropped_engine_gives_its_daemons_back():
         # else one game may have to give way to the other
         assert wait_until(lambda: all(each.free for each in fleet.daemons))
         engine = engine_on(fleet, 2)
-        with HostPool(engine) as pool:
-            pool.start(make_buffers(engine, 2))
+        with begun(engine) as opened:
+            pass
         assert len(fleet.held) == 2
-        del engine, pool
+        del engine, opened
         gc.collect()
         assert not fleet.held
         engine = engine_on(fleet, 2)
-        with HostPool(engine) as pool:
-            pool.start(make_buffers(engine, 2))
+        with begun(engine):
             engine.close()
             assert not fleet.held
 
@@ -326,12 +308,9 @@ def test_people_see_a_saved_game():
     with scripted(2) as fleet:
         game = ForgeGame(decks=("aggro", "tokens"))
         engine = game.engine_on(fleet, 1, 5)
-        with HostPool(engine) as pool:
-            out = make_buffers(engine, 1)
-            pool.start(out)
+        with begun(engine) as (pool, out, act):
             before = pool.save()[0]
-            pool.send(np.full(1, RANDOM, np.int32), out)
-            pool.recv()
+            act(np.full(1, RANDOM, np.int32))
             after = pool.save()[0]
         game._viewer = engine
         seat = look(engine, before)[0].progress.asked

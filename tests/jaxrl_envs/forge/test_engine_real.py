@@ -15,9 +15,10 @@ from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.game import RANDOM, make_buffers
+from jaxrl_envs.host.game import RANDOM
 from tests.jaxrl_envs.forge.test_encoder import compare
-from tests.support.forge.play import row_of, running_daemon
+from tests.support.forge.play import row_of, running_daemon, trace
+from tests.support.pools import begun
 
 NAMES = tuple(sorted(path.stem for path in DECKS.glob("*.dck")))
 PATIENCE = 900.0  # of pools; the machine may be busy
@@ -30,18 +31,9 @@ def deployed(deployment, **options):
     return game
 
 
-def play(engine, steps, controllers=None):
+def play(engine, steps, **options):
     """(rows of all games) for each step."""
-    n = engine.num_games
-    with HostPool(engine, threads=n, timeout=PATIENCE, controllers=controllers) as pool:
-        out = make_buffers(engine, n)
-        pool.start(out)
-        found = [[row_of(out, game) for game in range(n)]]
-        for _ in range(steps):
-            pool.send(np.full(n, RANDOM, np.int32), out)
-            pool.recv()
-            found.append([row_of(out, game) for game in range(n)])
-    return found
+    return trace(engine, steps, threads=engine.num_games, timeout=PATIENCE, **options)
 
 
 def test_random_games_of_all_decks(running_daemon, tmp_path):
@@ -70,21 +62,17 @@ def test_a_game_continues_in_another_engine_from_every_position(running_daemon):
     game = deployed(running_daemon, decks=("aggro", "walkers"), max_decisions=25)
     engine = game.engine(1, 3)
     saved = []
-    with HostPool(engine, threads=1, timeout=PATIENCE) as pool:
-        out = make_buffers(engine, 1)
-        pool.start(out)
+    with begun(engine, threads=1, timeout=PATIENCE) as (pool, out, act):
         for _ in range(25):
             before = row_of(out, 0)
             saved.append((pool.save(), pool.length.copy(), before[:3]))
-            pool.send(np.full(1, RANDOM, np.int32), out)
-            pool.recv()
+            act(np.full(1, RANDOM, np.int32))
             saved[-1] += (row_of(out, 0),)
     with HostPool(game.engine(1, 4), threads=1, timeout=PATIENCE) as pool:
         for states, length, shown, after in reversed(saved):  # backwards: nothing that is alive helps
             pool.load(states, [[-1, -1]], out, length=length)
             assert row_of(out, 0)[:3] == shown and np.array_equal(pool.save(), states)
-            pool.send(np.full(1, RANDOM, np.int32), out)
-            pool.recv()
+            act(np.full(1, RANDOM, np.int32))
             assert row_of(out, 0) == after
 
 

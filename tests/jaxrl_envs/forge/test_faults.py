@@ -1,12 +1,11 @@
 """Whatever goes wrong with daemons, no transition is lost or counted twice: the same games as without faults.
 
 Games are played through the whole chain, pool, engine, links and fleet; the daemons play recorded games and go wrong on
-request. What they cannot show is tried on the engine itself, for those who have it.
+request.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 
 import numpy as np
@@ -112,13 +111,6 @@ def test_daemons_that_stop_answering(clean, recorded, kind):
     assert struck and found.replays["timeout"] == struck
 
 
-def test_slow_daemons(clean, recorded):
-    faults = at_times("slow", seconds=0.2)
-    with faking(recorded, GAMES, faults) as fleet:
-        same(found := play(fleet), clean)
-    assert not found.counters["faults_by_reason"]
-
-
 @pytest.mark.parametrize("kind", ["hang", "vanish"])
 def test_daemons_that_never_come_back(clean, recorded, kind):
     """The others play all the games, evicting each other."""
@@ -129,12 +121,6 @@ def test_daemons_that_never_come_back(clean, recorded, kind):
     assert [rows[:60] for rows in clean.rows] == found.rows
     assert found.replays["evicted"] > 0
     assert 1 <= sum(daemon["state"] == "down" for daemon in found.counters["daemons"]) <= struck
-
-
-def test_daemons_that_come_back(clean, recorded):
-    faults = [Fault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
-    with faking(recorded, GAMES, faults) as fleet:
-        same(play(fleet), clean)
 
 
 def test_few_daemons_for_many_games(clean, recorded):
@@ -261,31 +247,3 @@ def test_what_is_recorded_is_what_was_said(clean, recorded, tmp_path):
         found = play(fleet, steps=30)
         assert not fleet.failures
     assert found.rows == [rows[:30] for rows in clean.rows]
-
-
-# ---- a real engine --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set: there is no Forge to play with")
-def test_kill_9_of_real_daemons():
-    """JVMs are killed in the middle of their games; every game goes on where it was."""
-
-    def fleet():
-        return Fleet(Deployment(daemons=2))
-
-    with fleet() as calm:
-        expected = play(calm, games=2, steps=25, threads=2, game_limit=120.0)
-    kills = []
-
-    def kill(step):
-        if step in (6, 18):
-            daemon = attacked.daemons[len(kills) % 2]
-            kills.append(threading.Timer(0.05, os.kill, (daemon.pid, 9)))  # while the next step is being played
-            kills[-1].start()
-
-    with fleet() as attacked:
-        found = play(attacked, games=2, steps=25, threads=2, game_limit=120.0, watch=kill)
-    assert found.rows == expected.rows and np.array_equal(found.state, expected.state)
-    assert len(kills) == 2 and sum(daemon["restarts"] for daemon in found.counters["daemons"]) == 2
-    assert found.counters["faults_by_reason"] == {"closed": found.replays["closed"]}
-    assert found.counters["games_finished"] == expected.counters["games_finished"]

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
-from jaxrl_envs.forge.fleet.daemon import TOKEN, FleetError, RemoteDaemon
+from jaxrl_envs.forge.fleet.daemon import TOKEN, RemoteDaemon
 from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.recordings.recording import quoted
 from jaxrl_envs.forge.settings import Deployment
-from jaxrl_envs.forge.wire.lease import NO_START
 from jaxrl_envs.forge.wire.link import Link, LinkError
-from tests.support.forge.fleets import PARENT, alive, pids_of, stop, until
-from tests.support.paths import ROOT
+from tests.support.forge.fleets import alive, pids_of, until
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")
 
@@ -31,12 +28,6 @@ def engine():
         yield fleet
         pids = pids_of(fleet)
     until(lambda: not any(map(alive, pids)), "the JVM has ended")
-
-
-def begin_real(lease, seconds: float = 60.0) -> bytes:
-    """A game of Forge's own, up to its first decision, which is left unanswered."""
-    lease.link.send_line("NEWGAME aggro aggro -i -a -q -s 7")
-    return first_decision(lease.link, seconds)
 
 
 def first_decision(link: Link, seconds: float) -> bytes:
@@ -65,56 +56,6 @@ def test_a_missing_deck_leaves_the_connection_usable(engine):
     assert lease.link.receive_line(60).startswith(b"ERROR: no deck")
     engine.release(lease, finished=False)
     ai_game(engine)
-
-
-def test_a_stopped_engine_is_killed_and_started_again(engine):
-    lease = engine.lease(300)
-    begin_real(lease)
-    pid = pids_of(engine)[0]
-    stop(pid)
-    engine.failed(lease, "timeout")
-    ai_game(engine)
-    assert not alive(pid) and pids_of(engine) != [pid]
-
-
-def test_a_game_that_is_dropped_is_aborted(engine):
-    """Without the death of the JVM: the daemon lets go of a game whose connection is closed."""
-    pid = pids_of(engine)
-    lease = engine.lease(300)
-    begin_real(lease)
-    engine.failed(lease, "garbage")
-    ai_game(engine)
-    assert pids_of(engine) == pid
-
-
-def test_two_learners_on_the_engine(engine, monkeypatch):
-    """Another learner waits for its turn, gives up with a sentence, and plays once the first has let go."""
-    daemon = engine.daemons[0]
-    monkeypatch.setenv(TOKEN, daemon.token)
-    theirs = Fleet(Deployment(daemons=(f"127.0.0.1:{daemon.port}",), decision_timeout=2.0))
-    holder, other = engine.lease(300), theirs.lease(60)
-    begin_real(holder)
-    with pytest.raises(LinkError):
-        begin_real(other, theirs.deployment.decision_timeout)
-    said = rf"127.0.0.1:{daemon.port} has begun no game for 2 s: .*\(active games: 1, waiting: 1\)"
-    with pytest.raises(FleetError, match=said):
-        theirs.failed(other, NO_START)
-    engine.release(holder, finished=False)
-    ai_game(theirs)
-    theirs.close()
-    ai_game(engine)
-
-
-def test_a_second_learner_has_its_own_and_neither_outlives_its_process(engine, tmp_path):
-    command = [sys.executable, "-c", PARENT, os.environ["FORGE_HOME"], "", "1"]
-    with (tmp_path / "errors").open("wb") as errors:
-        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        parent = subprocess.Popen(command, **pipes, stderr=errors, cwd=ROOT, text=True)
-    pid = int(parent.stdout.readline())
-    assert alive(pid) and pid not in pids_of(engine)
-    parent.kill()
-    parent.wait(10)
-    until(lambda: not alive(pid), "the JVM has seen the end of its input")
 
 
 # ---- strangers ------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from jaxrl_envs.forge.wire.link import Link, LinkError, parsed
 from tests.support.forge.lines import decisions
 
 LINES = decisions(6, seed=5)
-HUNTS = 4  # tests below that share the seconds
+HUNTS = 3  # tests below that share the seconds
 TERMS = Terms((("a", "a"),), "", 0, (), 1.0, 100, 1.0, (0.1, 0.1, 0.1))
 PIECES = (  # what mutations put in
     *(b'"', b"\\", b"\\u", b"\\ud83d\\ude00", b"\\ud800", b"\\udc00"),
@@ -47,37 +47,6 @@ def hunt(check, examples: int, *strategies) -> None:
         number = random.SystemRandom().getrandbits(64)
         print(f"seed {number}")  # shown with a failure: hypothesis.seed repeats it
         seed(number)(settings(max_examples=2 * examples, **quiet)(given(*strategies)(check)))()
-
-
-def refuse(*_):
-    raise ValueError("not JSON")
-
-
-def finite(digits: str) -> float:
-    return float(digits) if np.isfinite(float(digits)) else refuse()
-
-
-def whole(digits: str) -> int | float:
-    """An integer of 64 bits, else about as much."""
-    return int(digits) if len(digits) < 21 and -(2**63) <= int(digits) < 2**64 else finite(digits)
-
-
-def strict(data: bytes):
-    """The JSON object that a line is, else None."""
-    try:
-        value = json.loads(data.decode(), parse_constant=refuse, parse_int=whole, parse_float=finite)
-        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no character
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def compare(data: bytes) -> None:
-    try:
-        found = parsed(data)
-    except ValueError:
-        found = None
-    assert repr(found) == repr(strict(data)), data
 
 
 def play(data: bytes, draw: random.Random) -> bool:
@@ -125,15 +94,6 @@ def words():
     return pieces | strings | st.binary(max_size=60)
 
 
-@pytest.mark.thorough
-def test_bytes_of_any_kind():
-    def check(data, key):
-        compare(data)
-        compare(b'{"%s":%s}' % (key, data))
-
-    hunt(check, 600, words(), st.sampled_from([b"a", b"\\u0061", b"seat"]))
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -157,15 +117,11 @@ def test_damaged_decisions():
     """A line that was changed anywhere is refused, or is a decision like any other."""
     found = []
 
-    def check(number, whole):
+    def check(number):
         draw = random.Random(number)
-        for _ in range(30):
-            line = draw.choice(LINES)
-            at = 0 if whole else draw.randrange(len(line))
-            compare(mutate(line if whole else line[at : at + draw.randrange(200)], draw))
-            found.append(play(mutate(line, draw), draw))
+        found.extend(play(mutate(draw.choice(LINES), draw), draw) for _ in range(30))
 
-    hunt(check, 40, st.integers(0, 2**64 - 1), st.booleans())
+    hunt(check, 80, st.integers(0, 2**64 - 1))
     assert 0.02 < sum(found) / len(found) < 0.98
 
 

@@ -15,6 +15,7 @@ from jaxrl_envs.host.game import FIELDS, PAGE, RANDOM, IllegalAction, aligned, m
 from jaxrl_envs.host.pure import blank_states
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import Board, PicksGame, TicTacToeGame
+from tests.support.pools import begun
 
 BOT = -2  # an action: scripted player 0 chooses; BOT - b: player b
 ENDED_ONLY = ("final_observation", "stats")
@@ -104,9 +105,7 @@ def test_asynchronous_games_are_those_of_the_synchronous_mode(make):
     expected = play_sync(make(), n, steps, controllers=CONTROLLERS)
     engine = game.engine(n, 5)
     orders = []
-    with HostPool(engine, threads=4, mode="async", controllers=CONTROLLERS) as pool:
-        buffers = make_buffers(engine, n)
-        pool.start(buffers)
+    with begun(engine, threads=4, mode="async", controllers=CONTROLLERS) as (pool, buffers, _):
         times = np.zeros(n, int)
         everyone = np.arange(n, dtype=np.int32)
         pool.send(choices(buffers.legal_action_mask, 0), everyone)
@@ -134,19 +133,14 @@ def test_asynchronous_games_are_those_of_the_synchronous_mode(make):
 
 
 def test_a_game_by_hand():
-    engine = TicTacToeGame().engine(1, 0)
-    with HostPool(engine, threads=1) as pool:
-        out = make_buffers(engine, 1)
-        pool.start(out)
+    with begun(TicTacToeGame().engine(1, 0), threads=1) as (pool, out, act):
         assert (out.current_player[0], out.length[0], out.final_player[0]) == (0, 0, -1)
         assert out.legal_action_mask.all() and not out.observation.any()
         for step, action in enumerate((0, 3, 1, 4), start=1):
-            pool.send(np.array([action]), out)
-            pool.recv()
+            act([action])
             assert (out.action[0], out.length[0], out.current_player[0]) == (action, step, step % 2)
             assert not out.terminated[0] and not out.rewards.any() and out.info[0].tolist() == [step, 0]
-        pool.send(np.array([2]), out)
-        pool.recv()
+        act([2])
         assert out.terminated[0] and not out.truncated[0]
         assert out.rewards[0].tolist() == [1.0, -1.0]
         assert (out.length[0], out.final_player[0]) == (5, 0)  # the last one to act: no seat is asked any more
@@ -159,29 +153,21 @@ def test_a_game_by_hand():
 
 
 def test_a_cut_game_names_the_seat_that_would_have_been_asked():
-    engine = TicTacToeGame(limit=3).engine(1, 0)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, 1)
-        pool.start(out)
+    with begun(TicTacToeGame(limit=3).engine(1, 0)) as (_, out, act):
         for action in (0, 3, 1):
-            pool.send(np.array([action]), out)
-            pool.recv()
+            act([action])
         assert out.truncated[0] and not out.terminated[0] and out.final_player[0] == 1
         assert np.flatnonzero(out.final_observation[0].reshape(9, 2)[:, 0]).tolist() == [3]  # seat 1 sees its own
 
 
 def test_bots_play_their_seats_without_a_round_trip():
     """Seat 1 is "lowest": its move, and what it earns, are part of the row."""
-    engine = TicTacToeGame().engine(2, 0)
-    with HostPool(engine, controllers=np.array([[-1, 1], [1, -1]])) as pool:
-        out = make_buffers(engine, 2)
-        pool.start(out)
+    with begun(TicTacToeGame().engine(2, 0), controllers=np.array([[-1, 1], [1, -1]])) as (pool, out, act):
         assert out.current_player.tolist() == [0, 1] and out.length.tolist() == [0, 1]
         pool.next_controllers[:] = -1
         assert out.controllers.tolist() == [[-1, 1], [1, -1]]
         for actions in ((8, 8), (7, 7)):
-            pool.send(np.array(actions), out)
-            pool.recv()
+            act(np.array(actions))
         assert out.length.tolist() == [4, 0 + 5]
         # Game 1: "lowest" took 0, 1 and now 2, which wins; the outside seat reads it in the row of its own move.
         assert out.terminated.tolist() == [False, True]
@@ -207,14 +193,11 @@ class EarlyGame(TicTacToeGame):
 
 def test_what_comes_before_the_first_question_is_told_apart():
     engine = EarlyGame().engine(1, 0)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, 1)
-        pool.start(out)
+    with begun(engine) as (pool, out, act):
         assert out.opening[0].tolist() == [-2.0, 2.0] and not out.rewards.any() and pool.unasked == 0
         for action in (0, 3, 1, 4, 2):
             assert not out.terminated[0]
-            pool.send(np.array([action]), out)
-            pool.recv()
+            act([action])
         # Episode 1 ended before a question: it is only counted, and episode 2 has begun.
         assert out.terminated[0] and out.rewards[0].tolist() == [1.0, -1.0]
         assert out.opening[0].tolist() == [-2.0, 2.0] and pool.unasked == 1 and engine.games[0].episode == 2
@@ -226,13 +209,10 @@ def test_the_engine_draws_random_actions_and_tells_them():
     engine = TicTacToeGame().engine(n, 0)
     wins = np.zeros(2)
     games = 0
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, n)
-        pool.start(out)
+    with begun(engine) as (_, out, act):
         for _ in range(160):
             mask = out.legal_action_mask.copy()
-            pool.send(np.full(n, RANDOM), out)
-            pool.recv()
+            act(np.full(n, RANDOM))
             assert mask[np.arange(n), out.action].all()
             wins += (out.rewards > 0).sum(axis=0)
             games += int(out.terminated.sum())
@@ -241,14 +221,9 @@ def test_the_engine_draws_random_actions_and_tells_them():
 
 
 def test_bots_chosen_by_the_action():
-    engine = TicTacToeGame().engine(3, 0)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, 3)
-        pool.start(out)
-        pool.send(np.array([5, BOT - 1, 0]), out)
-        pool.recv()
-        pool.send(np.array([BOT - 1, BOT - 1, BOT - 1]), out)
-        pool.recv()
+    with begun(TicTacToeGame().engine(3, 0)) as (pool, out, act):
+        act([5, BOT - 1, 0])
+        act([BOT - 1, BOT - 1, BOT - 1])
         assert out.action.tolist() == [0, 1, 1]
         with pytest.raises(IllegalAction, match="game 2: action -4 is not legal"):
             pool.send(np.array([RANDOM, RANDOM, BOT - 2]), out)  # there are two bots
@@ -258,12 +233,8 @@ def test_bots_chosen_by_the_action():
 
 
 def test_illegal_actions_are_refused_before_anything_is_stepped():
-    engine = TicTacToeGame().engine(4, 0)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, 4)
-        pool.start(out)
-        pool.send(np.array([1, 1, 1, 1]), out)
-        pool.recv()
+    with begun(TicTacToeGame().engine(4, 0)) as (pool, out, act):
+        act([1, 1, 1, 1])
         before, states = rows(out), pool.save()
         for wrong in (1, 9, 2**30):
             with pytest.raises(IllegalAction, match=f"game 2: action {wrong} is not legal") as caught:
@@ -271,21 +242,18 @@ def test_illegal_actions_are_refused_before_anything_is_stepped():
             assert (caught.value.game, caught.value.action) == (2, wrong)
         assert_same(before, rows(out))
         np.testing.assert_array_equal(pool.save(), states)
-        pool.send(np.array([0, 0, 0, 0]), out)  # and the pool goes on
-        pool.recv()
+        act([0, 0, 0, 0])  # and the pool goes on
 
 
 @in_turn_and_at_once
 def test_saved_games_continue_bit_by_bit(make):
     game = make()
     engine, other = game.engine(8, 3), game.engine(8, 99)
-    out, again = make_buffers(engine, 8), make_buffers(engine, 8)
-    with HostPool(engine, controllers=CONTROLLERS) as pool, HostPool(other, threads=1) as resumed:
-        pool.start(out)
+    again = make_buffers(engine, 8)
+    with begun(engine, controllers=CONTROLLERS) as (pool, out, act), HostPool(other, threads=1) as resumed:
         random = np.full(out.action.shape, RANDOM)
         for _ in range(5):
-            pool.send(random, out)
-            pool.recv()
+            act(random)
         states, length = pool.save(), pool.length.copy()
         resumed.next_controllers[:] = CONTROLLERS
         resumed.load(states, pool.controllers, again, length)
@@ -293,18 +261,16 @@ def test_saved_games_continue_bit_by_bit(make):
             np.testing.assert_array_equal(getattr(out, name) if name != "length" else length, getattr(again, name))
         np.testing.assert_array_equal(resumed.save(), states)
         for _ in range(20):
-            for each, buffers in ((pool, out), (resumed, again)):
-                each.send(random, buffers)
-                each.recv()
+            act(random)
+            resumed.send(random, again)
+            resumed.recv()
             assert_same(rows(out), rows(again))
 
 
 def test_restart_abandons_some_games():
     engine = TicTacToeGame().engine(4, 0)
-    with HostPool(engine, groups=2) as pool:
-        out = make_buffers(engine, 4)
+    with begun(engine, groups=2) as (pool, out, _):
         halves = [out.rows(slice(0, 2)), out.rows(slice(2, 4))]
-        pool.start(out)
         for group in (0, 1):
             pool.send(np.array([4, 4]), halves[group], group)
             pool.recv(group)
@@ -324,10 +290,8 @@ def test_orders_that_cannot_be_carried_out():
         HostPool(engine, groups=3)
     with pytest.raises(UserError, match="mode must be"):
         HostPool(engine, mode="both")
-    with HostPool(engine, groups=2) as pool:
-        out = make_buffers(engine, 4)
+    with begun(engine, groups=2) as (pool, out, _):
         half = out.rows(slice(0, 2))
-        pool.start(out)
         with pytest.raises(ValueError, match=r"current_player is int32\[4\], not int32\[2\]"):
             pool.send(np.zeros(2, np.int32), out, 0)
         with pytest.raises(ValueError, match="3 actions for 2 games"):
@@ -343,8 +307,7 @@ def test_orders_that_cannot_be_carried_out():
         pool.recv(0)
     with pytest.raises(RuntimeError, match="the pool is closed"):
         pool.send(np.zeros(2, np.int32), half, 0)
-    with HostPool(engine, mode="async") as pool:
-        pool.start(out)
+    with begun(engine, mode="async") as (pool, _, _):
         pool.send(np.zeros(2, np.int32), games=np.array([0, 3]))
         for games in ([3, 1], [1, 1], [4, 1]):
             with pytest.raises(ValueError, match=r"does not exist, is named twice or is in play"):
@@ -389,9 +352,8 @@ def test_a_game_begins_from_a_saved_state_in_any_place():
     game = TicTacToeGame(opening=True)
     blanks = np.empty((6, game.state_bytes), np.uint8)
     blank_states(game.engine(6, 11), blanks)
-    with HostPool(game.engine(6, 11)) as pool:
-        expected = make_buffers(pool.engine, 6)
-        pool.start(expected)
+    with begun(game.engine(6, 11)) as (_, expected, _):
+        pass
     with HostPool(game.engine(2, 99), mode="async", follow=False) as pool:
         rows = make_buffers(pool.engine, 2)
         for first in (4, 0, 2):
@@ -432,13 +394,9 @@ def test_buffers_belong_to_the_caller():
 
 
 def test_counters_of_the_parts():
-    engine = TicTacToeGame().engine(16, 0)
-    with HostPool(engine, controllers=[[-1, 0]] * 16, timed=True, threads=2) as pool:
-        out = make_buffers(engine, 16)
-        pool.start(out)
+    with begun(TicTacToeGame().engine(16, 0), controllers=[[-1, 0]] * 16, timed=True, threads=2) as (pool, out, act):
         for _ in range(10):
-            pool.send(np.full(16, RANDOM), out)
-            pool.recv()
+            act(np.full(16, RANDOM))
         counters = pool.counters
     assert counters["step"][1] == counters["observe"][1] == 11 * 16
     assert 0 < counters["bots"][1] <= 10 * 16

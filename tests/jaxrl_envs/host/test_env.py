@@ -11,12 +11,11 @@ from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.wrappers import auto_reset
 from jaxrl_envs.host import callbacks
-from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.env import HostEnv
-from jaxrl_envs.host.game import make_buffers
 from tests.jaxrl_envs.host.test_faults import raises_in
 from tests.support.games import TicTacToe
 from tests.support.host_games import HostPicks, HostTicTacToe, PicksGame, TicTacToeGame
+from tests.support.pools import begun
 from tests.support.training import on_devices
 
 NOT_SAID = [  # by a game of an engine
@@ -56,15 +55,12 @@ def test_it_is_the_game_that_the_compiled_one_is():
     steps = [jax.jit(jax.vmap(auto_reset(env).step)) for env in (compiled, host)]
     engine = host.game.engine(n, 0)
     ended = 0
-    with HostPool(engine) as pool:
-        rows = make_buffers(engine, n)
-        pool.start(rows)
+    with begun(engine) as (_, rows, act):
         for time in range(20):
             keys = jax.random.split(jax.random.fold_in(key, time), n)
             action = choose(one, keys)
             (one, final), (other, host_final) = steps[0](one, action, keys), steps[1](other, action, keys)
-            pool.send(np.asarray(action), rows)
-            pool.recv()
+            act(np.asarray(action))
             for name in ("current_player", "legal_action_mask"):
                 np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
                 np.testing.assert_array_equal(getattr(one, name), getattr(rows, name))

@@ -15,6 +15,7 @@ from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.engine import NoopEngine, PythonEngine
 from jaxrl_envs.host.game import RANDOM, EngineError, HungEngine, IllegalAction, make_buffers
 from tests.support.host_games import PicksGame, TicTacToeGame
+from tests.support.pools import begun
 
 
 def engine_threads():
@@ -44,25 +45,13 @@ def raises_in(number, error, move=1):
 def test_an_engine_that_raises_in_game_17_of_64(mode, threads):
     error = ZeroDivisionError("no points to divide")
     engine = TicTacToeGame(fault=raises_in(17, error)).engine(64, 0)
-    games = np.arange(64, dtype=np.int32)
-    with HostPool(engine, threads=threads, mode=mode) as pool:
-        out = make_buffers(engine, 64)
-        pool.start(out)
-
-        def step(actions):
-            if mode == "sync":
-                pool.send(actions, out)
-                pool.recv()
-            else:
-                pool.send(actions, games)
-                pool.recv(count=64)
-
-        step(np.zeros(64, np.int32))
+    with begun(engine, threads=threads, mode=mode) as (pool, out, act):
+        act(np.zeros(64, np.int32))
         states = pool.save()
         with pytest.raises(EngineError, match=r"^game 17: ZeroDivisionError: no points to divide$") as caught:
-            step(np.ones(64, np.int32))
+            act(np.ones(64, np.int32))
         assert caught.value.game == 17 and caught.value.__cause__ is error
-        for order in (lambda: step(np.full(64, RANDOM)), lambda: pool.start(out), pool.save):
+        for order in (lambda: act(np.full(64, RANDOM)), lambda: pool.start(out), pool.save):
             with pytest.raises(EngineError, match="game 17: failed before; the pool can only be closed"):
                 order()
     healthy = TicTacToeGame().engine(64, 0)  # what was saved before goes on in another pool
@@ -142,11 +131,8 @@ def test_a_mask_that_contradicts_legal_later_is_the_engines_fault():
         board.mask = lambda: [True] * 8 + [False]
 
     engine = TicTacToeGame(fault=forget).engine(2, 0)
-    with HostPool(engine, threads=1) as pool:
-        out = make_buffers(engine, 2)
-        pool.start(out)
-        pool.send(np.zeros(2, np.int32), out)
-        pool.recv()
+    with begun(engine, threads=1) as (pool, out, act):
+        act(np.zeros(2, np.int32))
         with pytest.raises(IllegalAction, match="game 0: action 8 is not legal"):
             engine.games[0].legal = lambda action: action not in (4, 8)
             pool.send(np.array([8, 1], np.int32), out)
@@ -188,12 +174,9 @@ def test_bots_that_do_not_exist():
     with HostPool(engine, controllers=[[-1, -1], [7, -1]]) as pool:
         with pytest.raises(EngineError, match="game 1: ValueError: there is no bot 7"):
             pool.start(make_buffers(engine, 2))
-    with HostPool(NoopEngine(2), controllers=[[-1, 3]] * 2) as pool:
-        out = make_buffers(pool.engine, 2)
-        pool.start(out)
-        pool.send(np.zeros(2, np.int32), out)
+    with begun(NoopEngine(2), controllers=[[-1, 3]] * 2) as (_, _, act):
         with pytest.raises(EngineError, match="there is no such bot"):
-            pool.recv()
+            act(np.zeros(2, np.int32))
 
 
 # ---- engines that hang ----------------------------------------------------------------------------------------------
@@ -231,12 +214,9 @@ def test_a_hung_engine_is_named_and_left_behind():
 def test_slow_games_are_not_hung():
     """Progress in any game counts: the whole batch may take longer than the timeout."""
     engine = TicTacToeGame(fault=lambda board, action: time.sleep(0.1)).engine(12, 0)
-    with HostPool(engine, threads=1, timeout=0.4) as pool:
-        out = make_buffers(engine, 12)
-        pool.start(out)
+    with begun(engine, threads=1, timeout=0.4) as (_, out, act):
         start = time.monotonic()
-        pool.send(np.zeros(12, np.int32), out)
-        pool.recv()
+        act(np.zeros(12, np.int32))
         assert time.monotonic() - start > 1.0 and (out.length == 1).all()
 
 
@@ -260,13 +240,10 @@ print("sent")
 def test_signals_are_seen_while_waiting():
     source = """
 import os, signal, threading, time, numpy as np
-from tests.support.host_games import PicksGame, TicTacToeGame
-from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.game import make_buffers
+from tests.support.host_games import TicTacToeGame
+from tests.support.pools import begun
 engine = TicTacToeGame(fault=lambda board, action: time.sleep(2)).engine(1, 0)
-with HostPool(engine) as pool:
-    out = make_buffers(engine, 1)
-    pool.start(out)
+with begun(engine) as (pool, out, _):
     pool.send(np.zeros(1, np.int32), out)
     start = time.monotonic()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without it
@@ -307,10 +284,7 @@ def test_a_forgotten_pool_ends_its_threads():
 def test_steps_do_not_grow_the_memory():
     import resource
 
-    engine = NoopEngine(256, num_features=64)
-    with HostPool(engine, threads=2, groups=2) as pool:
-        out = make_buffers(engine, 256)
-        pool.start(out)
+    with begun(NoopEngine(256, num_features=64), threads=2, groups=2) as (pool, out, _):
         halves = [out.rows(slice(0, 128)), out.rows(slice(128, 256))]
         actions = np.zeros(128, np.int32)
 

@@ -9,6 +9,7 @@ from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, IllegalAction, make_buffers, shapes
 from tests.jaxrl_envs.host.test_bridge import BOT, assert_same, choices, play_sync, rows
 from tests.support.host_games import NUMBERS, PicksGame
+from tests.support.pools import begun
 
 THREE = np.array([[-1, -1, -1], [0, -1, -1], [-1, 1, 0], [1, 1, -1]], np.int8)
 
@@ -73,30 +74,22 @@ def test_it_is_a_plain_loop_over_the_games(limit):
 def test_a_round_by_hand():
     """3 beats 1 and 0; two that pick the same number lose to a lower one."""
     engine = PicksGame(num_players=3).engine(1, 0)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, 1)
-        pool.start(out)
+    with begun(engine) as (_, out, act):
         assert out.current_player.tolist() == [[0, 1, 2]] and out.legal_action_mask.shape == (1, 3, NUMBERS)
         stake = 2 if engine.games[0].lucky == 3 else 1
-        pool.send(np.array([[1, 3, 0]]), out)
-        pool.recv()
+        act([[1, 3, 0]])
         assert out.rewards.tolist() == [[-stake, 2 * stake, -stake]] and out.length.tolist() == [1]
         assert out.legal_action_mask[0].argmin(axis=1).tolist() == [1, 3, 0]  # not the same number again
         own = out.observation[0].reshape(3, -1)[:, :NUMBERS].argmax(axis=1)
         assert own.tolist() == [1, 3, 0] and out.final_player.tolist() == [[-1, -1, -1]]
         stake = 2 if engine.games[0].lucky == 0 else 1
-        pool.send(np.array([[2, 0, 2]]), out)
-        pool.recv()
+        act([[2, 0, 2]])
         assert out.rewards.tolist() == [[-stake, 2 * stake, -stake]]
 
 
 def test_illegal_actions_are_refused_before_anything_is_stepped():
-    engine = PicksGame().engine(3, 0)
-    with HostPool(engine, controllers=[[-1, -1], [-1, -1], [1, -1]]) as pool:
-        out = make_buffers(engine, 3)
-        pool.start(out)
-        pool.send(np.array([[0, 1], [1, 0], [-99, 1]]), out)  # what is said for a bot's seat is not looked at
-        pool.recv()
+    with begun(PicksGame().engine(3, 0), controllers=[[-1, -1], [-1, -1], [1, -1]]) as (pool, out, act):
+        act([[0, 1], [1, 0], [-99, 1]])  # what is said for a bot's seat is not looked at
         assert out.action.tolist() == [[0, 1], [1, 0], [3, 1]]
         before, states = rows(out), pool.save()
         for actions, game, action, seat in (
@@ -122,13 +115,10 @@ def test_the_engine_draws_actions_seat_by_seat():
     n = 64
     engine = PicksGame(num_players=3).engine(n, 0)
     drawn = np.zeros((2, NUMBERS), int)
-    with HostPool(engine) as pool:
-        out = make_buffers(engine, n)
-        pool.start(out)
+    with begun(engine) as (_, out, act):
         for step in range(40):
             mask, outside = out.legal_action_mask.copy(), choices(out.legal_action_mask, step)[:, 1]
-            pool.send(np.stack([np.full(n, RANDOM), outside, np.full(n, BOT - 1)], axis=1), out)
-            pool.recv()
+            act(np.stack([np.full(n, RANDOM), outside, np.full(n, BOT - 1)], axis=1))
             assert np.take_along_axis(mask, out.action[..., None], axis=2).all()
             np.testing.assert_array_equal(out.action[:, 1], outside)
             np.testing.assert_array_equal(out.action[:, 2], NUMBERS - 1 - mask[:, 2, ::-1].argmax(axis=1))

@@ -44,7 +44,7 @@ from tests.support.paths import PYTHONPATH
 DECISIONS = 5  # of a game of numbers
 VERSION = "1.6.99-FAKE"
 KINDS = """
-close half stall silent hang vanish die slow long utf8 garbage noise unknown other chatter refuse timeout error stuck
+close half stall silent hang vanish die long utf8 garbage noise unknown other chatter refuse timeout error stuck
 late say fail exit stubborn protocol work ready
 """.split()
 
@@ -54,10 +54,10 @@ class Fault:
     """One thing that goes wrong.
 
     Instead of a decision: close the connection, after half of the line (half), or say nothing more (silent), after half
-    of the line (stall), on any connection (hang); vanish from the network for `seconds` (0: for ever), die as by
-    kill -9, be `slow` by `seconds`; a line of 10 MB (long), not of UTF-8, of no JSON (garbage), of no kind (noise), of
-    an unknown type, or another decision than before; chatter before it; an ERROR (refuse); the end of the game by
-    timeout or error; a game that goes on after its client has left (stuck).
+    of the line (stall), on any connection (hang); vanish from the network, die as by kill -9; a line of 10 MB (long),
+    not of UTF-8, of no JSON (garbage), of no kind (noise), of an unknown type, or another decision than before; chatter
+    before it; an ERROR (refuse); the end of the game by timeout or error; a game that goes on after its client has left
+    (stuck).
 
     Of the process: ready late by `seconds` (0: never), say `text` first, fail because of `text`, exit with code 1, be
     stubborn (SHUTDOWN, SIGTERM and the end of input do nothing), be `ready` with `text` more to say, speak another
@@ -414,13 +414,9 @@ class FakeHandler(socketserver.StreamRequestHandler):
             raise ConnectionAbortedError
         if kind == "vanish":
             daemon.close()
-            if fault.seconds:
-                threading.Timer(fault.seconds, daemon.open).start()
             raise ConnectionAbortedError
         if kind == "die":
             os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "slow":
-            time.sleep(fault.seconds)
         return {
             "long": b"DECISION:" + b"x" * (10 << 20) * (kind == "long") + b"\n",
             "utf8": text.replace(b'"player":"', b'"player":"\xc3\x28\xff', 1),

@@ -20,6 +20,7 @@ from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, Buffers, make_buffers
 from tests.support.forge.fake import FakeDaemon, Fault, Mischief, RecordedGame, Source, scripted
+from tests.support.pools import begun
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
 HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)
@@ -148,14 +149,12 @@ def trace(
     engine: ForgeEngine, steps: int, *, actions: int = RANDOM, threads: int = 1, **options: Any
 ) -> list[list[Row]]:
     """Plays all games for `steps` steps. Returns what each step and game told."""
-    with HostPool(engine, threads=threads, **options) as pool:
-        out = make_buffers(engine, engine.num_games)
-        pool.start(out)
-        found = [[row_of(out, game) for game in range(engine.num_games)]]
+    games = range(engine.num_games)
+    with begun(engine, threads=threads, **options) as (_, out, act):
+        found = [[row_of(out, game) for game in games]]
         for _ in range(steps):
-            pool.send(np.full(engine.num_games, actions, np.int32), out)
-            pool.recv()
-            found.append([row_of(out, game) for game in range(engine.num_games)])
+            act(np.full(engine.num_games, actions, np.int32))
+            found.append([row_of(out, game) for game in games])
         return found
 
 
@@ -180,26 +179,21 @@ def play(
     games: int = 8,
     steps: int = STEPS,
     threads: int = 4,
-    first_slot: int = 0,
     after: Played | None = None,
     watch: Callable[[int], None] = lambda step: None,
-    **options: Any,
 ) -> Played:
     """Plays all games at random and at once: 0, 4, ... and 3, 7, ... by themselves, the others against Forge's AI.
 
     Args:
       fleet: lends daemons.
       games, steps, threads: how many.
-      first_slot: of the games.
       after: what was played before, to go on from there.
       watch: called before every step, with its number.
-      options: of the game.
     """
-    game = ForgeGame(**({"decks": DECKS} | options))
-    if "game_limit" not in options:
-        game.game_limit = 0.1  # a daemon may be silent for twice as long when Forge's AI plays
+    game = ForgeGame(decks=DECKS)
+    game.game_limit = 0.1  # a daemon may be silent for twice as long when Forge's AI plays
     game.deploy(fleet.deployment)
-    engine = game.engine_on(fleet, games, 7, first_slot=first_slot)
+    engine = game.engine_on(fleet, games, 7)
     controllers = np.array([BOTS[i % 4] for i in range(games)], np.int8)
     buffers, actions = make_buffers(game, games), np.full(games, RANDOM, np.int32)
     rows: list[list[Row]] = [[] for _ in range(games)]
