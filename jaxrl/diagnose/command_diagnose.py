@@ -32,8 +32,7 @@ def add_options(parser: ArgumentParser) -> None:
         const="",
         metavar="CARD",
         help="compile for h100, a100, rtx4080s, rtx4090 or a file with XLA's description of a GPU, on a machine "
-        "without one, and count kernels and waits; without CARD lower everything and, on a GPU, compare the CPU "
-        "and measure rates by batch",
+        "without one, and count kernels and waits; without CARD lower everything and, on a GPU, compare the CPU",
     )
     parser.add_argument(
         "--programs",
@@ -47,15 +46,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="fail with exit code 1 where the training exceeds this budget of kernels and waits",
     )
-    help = "write the report there, for --compare"
-    parser.add_argument("--save", type=arguments.new_file, metavar="FILE", help=help)
-    parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
-    parser.add_argument(
-        "--max-loss",
-        type=arguments.real,
-        metavar="PERCENT",
-        help="with --compare: exit code 1 if training or the game alone lost more of its steps per CPU second",
-    )
+    parser.add_argument("--save", type=arguments.new_file, metavar="FILE", help="write the report there too, as JSON")
     parser.add_argument("--plan", action="store_true", help="hours of the training, and its cost, instead")
     help = "with --plan: steps/s of the machines that would train: time/fps of a short run there (default: measured)"
     parser.add_argument("--rate", type=arguments.real, help=help)
@@ -79,14 +70,6 @@ def main(args: Namespace) -> int:
     from jaxrl.diagnose import machine_report as report
     from jaxrl.games import deployment
 
-    if args.max_loss is not None and not (args.compare and 0 <= args.max_loss < 100):
-        raise UserError("--max-loss is a percentage below 100 that goes with --compare.")
-    if args.compare:
-        before, after = (report.load_report(path) for path in args.compare)
-        print(report.compare(before, after))
-        slower = report.losses(before, after, args.max_loss) if args.max_loss is not None else []
-        print("\n".join(slower), end="\n" * bool(slower))
-        return 1 if slower else 0
     _check(args)
     if args.run in registry.games_with("diagnosis"):
         config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
@@ -110,8 +93,7 @@ def main(args: Namespace) -> int:
     if stage.name:
         print(str(stage))
     if args.gpu == "":  # no card was named
-        name = args.config or config.run.name or config.env.id
-        return 0 if report.ready_for_gpu(config, seconds=args.seconds, name=name) else 1
+        return 0 if report.ready_for_gpu(config) else 1
     report.report_machine(config, args.seconds, args.save)
     return 0
 

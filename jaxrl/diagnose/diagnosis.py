@@ -22,7 +22,6 @@ from jaxrl.games import make_games
 from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import cache_folder, enable_compilation_cache
 
-FORMAT = 2  # of a report
 PERCENTILES = (50, 95, 99)
 LEARNING = ("replay_sample", "forward", "backward")  # counters of the learner
 Block = Callable[[], Any]
@@ -34,7 +33,7 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     before = cache_state(config.run.cache_dir)
     env = make_games(config).training
     config = comparable(config)
-    report = {"format": FORMAT, "hardware": hardware.describe(), "config": configs.to_dict(config)}
+    report = {"hardware": hardware.describe(), "config": configs.to_dict(config)}
     report |= _measured(config, env, seconds) | {"memory": hardware.memory()}
     after = cache_state(config.run.cache_dir)
     # Number of programs that this diagnosis compiled: 0 means that all were in the cache.

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.conformance.gpu_checks import equations
 from jaxrl_envs.contract.env import Bot, Env, PyTree, State
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset
 from jaxrl_envs.shared import prng
@@ -164,6 +165,14 @@ def _step_lanes(
 
 def _seen(states: State, view: str) -> PyTree:
     return (states.observation, states.legal_action_mask) if view == "observed" else None
+
+
+def program_size(env: Env) -> int:
+    """Counts the equations of one auto-reset step, each once: the size of what is traced and compiled."""
+    auto = auto_reset(env)
+    state, key = jax.eval_shape(lambda: (auto.init(jax.random.key(0)), jax.random.key(0)))
+    action = jax.eval_shape(env.random_action, state, key)
+    return sum(1 for _ in equations(jax.make_jaxpr(auto.step)(state, action, key).jaxpr))
 
 
 def view_bytes(env: Env, view: str) -> int:

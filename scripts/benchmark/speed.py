@@ -24,7 +24,6 @@ from jaxrl import config as configs
 from jaxrl.config import Config, command_line
 from jaxrl.diagnose import play
 from jaxrl.diagnose.host_play import through_bridge
-from jaxrl.diagnose.jaxprs import program_size
 from jaxrl.diagnose.timing import Contestant, Speed, safe_ratio
 from jaxrl.diagnose.training import Training, playing
 from jaxrl.games import make_games
@@ -66,7 +65,7 @@ def measure_compiled(config: Config, env: Env, training: Training, quick: bool) 
     devices, train = device_count(config, jax.local_device_count()), config.train
     rounds, seconds = EFFORT[quick]
     speeds = compare(f"{env.id}, environment steps", compiled(env, devices, quick), rounds=rounds, seconds=seconds)
-    print(f"reset: {reset_share(speeds):.0%} of a lean step; {program_size(env):,} equations in the jaxpr of a step")
+    print(f"reset: {reset_share(speeds):.0%} of a lean step; {play.program_size(env):,} equations in a step")
     same: dict[str, Any] = {"batch": train.num_envs, "steps": train.num_steps, "devices": devices}
     parts = [training.contestant("training"), play.contestant(env, view="observed", name="the game alone", **same)]
     alone = playing(training.program)

@@ -24,7 +24,6 @@ from flax import serialization
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.diagnose import machine_report
 from jaxrl.diagnose.gpu.cards import _FACTS, TARGET, find_card
 from jaxrl.matches.recording import replays
 from jaxrl.matches.tournaments import known_ratings
@@ -273,19 +272,6 @@ def _meshes(folder: Path) -> Kind:
     return _one(folder, "file.cmf", [data], lambda path: mesh.read_folder(path.parent))
 
 
-def _report(folder: Path) -> Kind:
-    report = {
-        "format": machine_report.FORMAT,
-        "training": {"steps_per_second": 1.0, "steps_per_cpu_second": 1.0, "rollout_ms": 1.0, "update_ms": 2.0},
-        "environment": {"steps_per_second": 1.0, "steps_per_cpu_second": 1.0},
-        "inference_ms": {},
-        "first_call_seconds": {"training": 1.0},
-        "memory": {"peak_rss_mib": 1.0, "peak_device_mib": None},
-    }
-    read: Callable[[Path], Any] = lambda path: machine_report.figures(machine_report.load_report(str(path)))  # noqa: E731
-    return _one(folder, "file.json", [json.dumps(report).encode()], read)
-
-
 # ---- runs and tables ------------------------------------------------------------------------------------------------
 
 OUTCOMES = {"games": 8, "wins": 6, "win_rate": 0.75, "win_rate_95": [0.4, 0.93], "draw_rate": 0.0}
@@ -443,7 +429,6 @@ KINDS: dict[str, Callable[[Path], Kind]] = {
     "rosters": _plain("file.yaml", sorted((BATTLE / "rosters").glob("*.yaml"))[0], rosters.load_roster),
     "a published matrix": _plain("file.json", GOLDEN / "beasty_bar" / "bot_matrix.json", published_matrix.load_matrix),
     "known ratings": _plain("file.yaml", sorted((ROOT / "configs/ratings").glob("*.yaml"))[0], known_ratings.read),
-    "a report of a machine": _report,
     "a graphics card": lambda folder: _one(
         folder, "file.pbtxt", [TARGET.format(**_FACTS["h100"]).encode()], lambda path: find_card(str(path))
     ),

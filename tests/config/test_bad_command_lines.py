@@ -127,7 +127,7 @@ diagnose --rate 3
 status text.txt
 games nothing
 config --config skull_king_cpu nothing=1
-diagnose --compare nowhere.json
+diagnose --save nowhere/report.json
 forge
 forge nothing
 forge deck

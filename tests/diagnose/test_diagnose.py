@@ -1,11 +1,9 @@
-"""Diagnosis: a report of everything, its comparison with another, mistakes."""
+"""Diagnosis: a report of everything, and mistakes."""
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
-from pathlib import Path
 
 import pytest
 
@@ -55,52 +53,11 @@ def test_cache_state_counts_programs(tmp_path):
     assert diagnosis.cache_state(str(tmp_path)) == {"directory": str(tmp_path), "programs": 1, "mib": 1.0}
 
 
-def test_comparison_shows_what_got_better_and_what_differs(report):
-    after = copy.deepcopy(report)
-    after["training"]["steps_per_second"] *= 2
-    after["training"]["update_ms"] = 10.0
-    before = copy.deepcopy(report)
-    before["training"]["update_ms"] = 30.0
-    after["config"]["ppo"]["epochs"] = 9
-    lines = machine_report.compare(before, after).splitlines()
-    assert next(line for line in lines if line.startswith("training steps/s")).endswith("2.00")
-    assert next(line for line in lines if line.startswith("update ms")).endswith("3.00")
-    assert "config.ppo.epochs: 4 -> 9" in lines
-    assert not any("device memory" in line for line in lines if report["memory"]["peak_device_mib"] is None)
-
-
-def test_a_comparison_fails_beyond_a_threshold(report, tmp_path, capsys):
-    slower = copy.deepcopy(report)
-    slower["training"]["steps_per_cpu_second"] *= 0.9
-    slower["environment"]["steps_per_cpu_second"] *= 0.8
-    slower["training"]["steps_per_second"] *= 0.1  # the clock says as much about other programs
-    paths = [str(tmp_path / name) for name in ("before.json", "after.json")]
-    for path, content in zip(paths, (report, slower), strict=True):
-        Path(path).write_text(json.dumps(content))
-    assert command_diagnose.main(arguments("--compare", *paths)) == 0
-    capsys.readouterr()
-    assert command_diagnose.main(arguments("--compare", *paths, "--max-loss", "15")) == 1
-    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
-    assert failed == ["FAIL  environment steps per CPU s: -20.0 %, at most -15 % wanted"]
-    assert command_diagnose.main(arguments("--compare", *paths, "--max-loss", "25")) == 0
-    assert command_diagnose.main(arguments("--compare", *reversed(paths), "--max-loss", "0")) == 0
-    for given in (("--max-loss", "15"), ("--compare", *paths, "--max-loss", "100")):
-        with pytest.raises(UserError, match="--max-loss"):
-            command_diagnose.main(arguments(*given))
-
-
 def test_mistakes_are_said_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "some_run").mkdir(parents=True)
     (tmp_path / "runs" / "some_run" / "config.yaml").write_text("env: {id: skull_king}")
-    broken = tmp_path / "broken.json"
-    broken.write_text("{}")
-    text = tmp_path / "text.json"
-    text.write_text("[1]")
     cases = [
-        (("--compare", str(tmp_path / "none.json"), str(broken)), "check the path"),
-        (("--compare", str(broken), str(broken)), "not a report"),
-        (("--compare", str(text), str(text)), "not a report"),
         (("--save", str(tmp_path / "none" / "report.json")), "folder"),
         (("--seconds", "0"), "above 0"),
         (("no_such_run",), "no run"),
@@ -137,7 +94,3 @@ def test_report_of_a_game_on_the_host(host_report):
     text = machine_report.describe(host_report)
     for part in ("env step, ms per 1,000 steps", "engine busy", "threads: ", "lag 1", "not told"):
         assert part in text
-    later = copy.deepcopy(host_report)
-    later["host"]["counters"]["action"] /= 2
-    lines = machine_report.compare(host_report, later).splitlines()
-    assert next(line for line in lines if line.startswith("action, ms")).endswith("2.00")

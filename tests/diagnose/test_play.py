@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxrl.diagnose import hardware, jaxprs, play, timing
+from jaxrl.diagnose import hardware, play, timing
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.text_tables import count, table
 from tests.support import games
@@ -74,10 +74,8 @@ def test_long_buffers_are_cut_short(monkeypatch):
     assert found.info["steps"] == 20_000 // (2**6 * 27)
 
 
-def test_program_size_counts_inner_programs():
-    inner = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (c + 1, None), x, None, length=3)[0])(1)
-    assert jaxprs.count_equations(inner.jaxpr) == 2  # the scan and its addition
-    assert jaxprs.program_size(games.TicTacToe()) > 20
+def test_the_size_of_a_program():
+    assert play.program_size(games.TicTacToe()) > 20
 
 
 def test_tables():

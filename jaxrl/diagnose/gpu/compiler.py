@@ -19,7 +19,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxrl.config import Config
 from jaxrl.diagnose.gpu import thunks
 from jaxrl.diagnose.gpu.cards import Card
-from jaxrl.diagnose.gpu.hlo import Kernel, Loop, kernels_of, read
+from jaxrl.diagnose.gpu.hlo import Loop, kernels_of, read
 from jaxrl.diagnose.gpu.programs import Lowerable, programs
 from jaxrl.games import GameForms
 from jaxrl.text_tables import table
@@ -143,11 +143,11 @@ def beyond(path: Path, name: str, found: dict[str, Counter[str]]) -> list[str]:
 def describe(found: Compiled, config: Config, card: Card) -> str:
     """Returns a report as text."""
     memory = ", ".join(f"{kind} {size / 1e6:.1f}" for kind, size in found.memory.items())
-    head = ["loop", "rounds", "kernels in a round", *KINDS, "other", "waits", "MB", "GFLOP of products", "line"]
+    head = ["loop", "rounds", "kernels in a round", *KINDS, "other", "waits", "line"]
     text = [
         f"{found.name} for {card.name}: compiled in {found.seconds:.0f} CPU s; MB of memory: {memory}",
         table(head, [_row(loop, depth) for loop, depth in _deep(found.program, 0)]),
-        table(["source line", "kernels", "MB", "mostly"], list(_costliest(found.program))),
+        table(["source line", "kernels", "mostly"], list(_costliest(found.program))),
     ]
     for part, counts in parts(found, config).items():
         limits = ", ".join(f"{number} {what}" for what, number in limited(counts).items())
@@ -180,8 +180,6 @@ def _row(loop: Loop, depth: int) -> list[str]:
         *(str(own[kind] or "") for kind in KINDS),
         str(sum(number for kind, number in own.items() if kind not in KINDS) or ""),
         str(counts["waits"] or ""),
-        f"{sum(kernel.bytes for kernel in loop.kernels) / 1e6:.2f}",
-        f"{sum(kernel.flops for kernel in loop.kernels) / 1e9:.3f}",
         short(loop.source),
     ]
 
@@ -198,19 +196,15 @@ def _makes(op_name: str, scope: str) -> bool:
 
 
 def _costliest(program: Loop) -> Iterator[list[str]]:
-    """Returns rows of the source lines with most kernels; of equally many, of those that move most bytes."""
-    lines: dict[str, list[tuple[int, Kernel]]] = {}
+    """Returns rows of the source lines with most kernels, each with the operation that is most of them."""
+    lines: dict[str, Counter[str]] = {}
     for loop, times in program.walk():
         for kernel in loop.kernels:
             line = short(kernel.source) or f"{_title(loop)} {short(loop.source)}".strip()
-            lines.setdefault(line, []).append((times, kernel))
-    totals = {
-        line: (sum(n for n, _ in each), sum(n * kernel.bytes for n, kernel in each)) for line, each in lines.items()
-    }
-    for line, (kernels, moved) in sorted(totals.items(), key=lambda each: each[1], reverse=True)[:COSTLIEST]:
-        _, most = max(lines[line], key=lambda each: (each[0], each[1].bytes))
-        name = "/".join(most.op_name.split("/")[-2:]) or most.kind
-        yield [line, f"{kernels:,}", f"{moved / 1e6:,.0f}", name]
+            name = "/".join(kernel.op_name.split("/")[-2:]) or kernel.kind
+            lines.setdefault(line, Counter())[name] += times
+    for line, names in sorted(lines.items(), key=lambda each: each[1].total(), reverse=True)[:COSTLIEST]:
+        yield [line, f"{names.total():,}", names.most_common(1)[0][0]]
 
 
 def short(source: str) -> str:

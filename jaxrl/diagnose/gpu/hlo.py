@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "call", "after-all", "partition-id", "domain"}
-PICKING = ("dynamic-slice", "slice", "gather")
-IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}  # kind -> the operand that is written
 PRODUCT = re.compile(r"__cublas|__triton_gemm|__cudnn")
 LIBRARIES = "site-packages/"
 CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
-BITS = {"pred": 8, "s4": 4, "u4": 4, "bf16": 16, "c64": 64, "c128": 128, "token": 0}
 
 
 class Operation(NamedTuple):
@@ -24,9 +20,7 @@ class Operation(NamedTuple):
     name: str
     type: str
     kind: str
-    operands: tuple[str, ...]
     text: str  # behind the kind: operands and attributes
-    root: bool
 
 
 class Kernel(NamedTuple):
@@ -35,8 +29,6 @@ class Kernel(NamedTuple):
     kind: str  # "fusion", "copy", "product" (by a library or Triton), or XLA's name of another operation
     op_name: str  # jax's name, e.g. "jit(f)/while/body/add"
     source: str  # "path:line" of the innermost frame outside of libraries; empty if XLA names none
-    bytes: int  # read and written; of an array that is sliced or updated in place, the part
-    flops: int = 0  # floating-point operations of its matrix products, 2 M N K each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,9 +101,7 @@ class _Module:
         kernels: list[Kernel] = []
         inner: list[Loop] = []
         branches = 0
-        body = self.computations.get(name, [])
-        types = {operation.name: operation.type for operation in body}
-        for each in body:
+        for each in self.computations.get(name, []):
             if each.kind == "while":
                 inner.append(self._while(each))
             elif each.kind == "conditional":
@@ -124,7 +114,7 @@ class _Module:
                     inner += part.inner
                     branches += part.branches
             elif each.kind not in FREE and not each.kind.endswith("-done"):
-                kernels.append(self._kernel(each, types))
+                kernels.append(self._kernel(each))
         return Loop(op_name, source, rounds, by_data, tuple(kernels), branches, tuple(inner))
 
     def _while(self, each: Operation) -> Loop:
@@ -153,19 +143,14 @@ class _Module:
         constants = [each.text for each in operations if each.kind == "constant" and each.type[0] in "su"]
         return max(1, 1, *(int(number) for text in constants for number in re.findall(r"^(\d+)\)", text)))
 
-    def _kernel(self, each: Operation, types: dict[str, str]) -> Kernel:
+    def _kernel(self, each: Operation) -> Kernel:
         called = [self.computations[name] for name in CALLED.findall(each.text) if name in self.computations]
-        flops = _products(each, types)
-        for body in called:
-            inner = {operation.name: operation.type for operation in body}
-            flops += sum(_products(operation, inner) for operation in body)
         kind = "copy" if each.kind == "copy-start" else each.kind
-        if flops and (kind == "custom-call" or "__triton" in each.text):
+        if PRODUCT.search(each.text):
             kind = "product"
         if any(operation.kind == "sort" for body in called for operation in body):
             kind = "sort"
-        moved = _fused_bytes(called[0]) if each.kind == "fusion" and called else _plain_bytes(each, types)
-        return Kernel(kind, *self._origin(each), moved, flops)
+        return Kernel(kind, *self._origin(each))
 
     def _origin(self, each: Operation) -> tuple[str, str]:
         """Returns (op_name, "path:line") of the metadata."""
@@ -192,12 +177,10 @@ class _Module:
 def _operation(line: str) -> Operation | None:
     """Returns the instruction on a line, if there is one."""
     plain = re.sub(r"/\*.*?\*/", "", line)
-    found = re.match(r"^\s+(ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\((.*)$", plain)
+    found = re.match(r"^\s+(?:ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\((.*)$", plain)
     if not found:
         return None
-    root, name, type, kind, text = found.groups()
-    operands = tuple(re.findall(r"%([\w.\-]+)", text[: text.find(")")]))
-    return Operation(name, type, kind, operands, text, root is not None)
+    return Operation(*found.groups())
 
 
 def _table(text: str, name: str) -> dict[int, str]:
@@ -215,73 +198,3 @@ def _number(text: str, name: str) -> int:
 def _attribute(each: Operation, name: str) -> str:
     found = re.search(rf"\b{name}=%?([\w.\-]+)", each.text)
     return found.group(1) if found else ""
-
-
-def _shapes(type: str) -> list[tuple[int, tuple[int, ...]]]:
-    """Returns (bits of an element, shape) of each array of a type."""
-    found = []
-    for kind, shape in re.findall(r"\b([a-z]\w*)\[([\d,]*)\]", type):
-        digits = re.search(r"\d+", kind)
-        bits = BITS.get(kind, int(digits.group()) if digits else 8)
-        found.append((bits, tuple(int(size) for size in shape.split(",") if size)))
-    return found
-
-
-def _size(type: str) -> int:
-    """Returns bytes of a type; of a tuple the sum."""
-    return sum(bits * math.prod(shape) for bits, shape in _shapes(type)) // 8
-
-
-def _plain_bytes(each: Operation, types: dict[str, str]) -> int:
-    """Counts operands and result; of a library's call without its workspace, the last part of the result."""
-    written = _shapes(each.type)
-    if each.kind == "custom-call":
-        written = written[:1]
-    result = sum(bits * math.prod(shape) for bits, shape in written) // 8
-    return result + sum(_size(types.get(name, "")) for name in set(each.operands))
-
-
-def _fused_bytes(body: Sequence[Operation]) -> int:
-    """Returns the bytes read and written by a fused computation: only the part of arrays sliced or updated in place."""
-    named = {operation.name: operation for operation in body}
-    users: dict[str, list[Operation]] = {name: [] for name in named}
-    for operation in body:
-        for name in set(operation.operands) & named.keys():
-            users[name].append(operation)
-
-    def read(operation: Operation) -> int:
-        whole, total = _size(operation.type), 0
-        for user in users[operation.name]:
-            first = user.operands[0] == operation.name
-            if user.kind == "bitcast":
-                total += read(user)
-            elif user.kind in PICKING and first:
-                total += _size(user.type)
-            elif not (user.kind in IN_PLACE and first and user.operands.count(operation.name) == 1):
-                return whole
-        return min(total, whole)
-
-    def written(operation: Operation) -> int:
-        if operation.kind == "tuple":
-            return sum(written(named[name]) for name in operation.operands if name in named)
-        if operation.kind == "bitcast":
-            return written(named[operation.operands[0]])
-        if operation.kind in IN_PLACE:
-            return _size(named[operation.operands[IN_PLACE[operation.kind]]].type)
-        return _size(operation.type)
-
-    reads = sum(read(each) for each in body if each.kind == "parameter")
-    return reads + sum(written(each) for each in body if each.root)
-
-
-def _products(each: Operation, types: dict[str, str]) -> int:
-    """Returns 2 M N K of a matrix product; 0 for any other operation."""
-    if not (each.kind == "dot" or (each.kind == "custom-call" and PRODUCT.search(each.text))):
-        return 0
-    axes = re.search(r'lhs_contracting_dims=\{([\d,]*)\}|lhs_contracting_dimensions":\[([^\]]*)\]', each.text)
-    left = _shapes(types.get(each.operands[0], "")) if each.operands else []
-    if axes is None or not left:
-        return 0
-    shape = left[0][1]
-    contracted = math.prod(shape[int(axis)] for axis in re.findall(r"\d+", axes.group(1) or axes.group(2) or ""))
-    return 2 * math.prod(_shapes(each.type)[0][1]) * contracted

@@ -17,7 +17,6 @@ import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config
-from jaxrl.diagnose.jaxprs import equations
 from jaxrl.diagnose.training import evaluation
 from jaxrl.games import GameForms
 from jaxrl.matches.config import EVALUATION_SEED
@@ -31,6 +30,7 @@ from jaxrl.training.exploit.best_response import response_config
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.learner import parted
 from jaxrl.training.sebulba.loop import Sebulba
+from jaxrl_envs.conformance.gpu_checks import equations
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
@@ -67,7 +67,7 @@ def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Itera
 def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
     """Lowers one program."""
     traced = program.function.trace(*program.arguments)
-    names = {equation.primitive.name for equation in equations(traced.jaxpr.jaxpr)}
+    names = {equation.primitive.name for equation, _ in equations(traced.jaxpr.jaxpr)}
     if callbacks := sorted(name for name in names if name.endswith("callback")):
         return Lowered(program.name, 0, (f"calls the host ({', '.join(callbacks)})",))
     text = traced.lower(lowering_platforms=(platform,)).as_text()
