@@ -16,7 +16,6 @@ def add_options(parser: ArgumentParser) -> None:
     arguments.run(parser, before, type=names.run, dest="before", metavar="A")
     after = "the run that should be faster and play as well"
     arguments.run(parser, after, type=names.run, dest="after", metavar="B")
-    arguments.allow(parser)
     parser.add_argument(
         "--min-gain", type=arguments.real, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)"
     )
@@ -32,4 +31,4 @@ def main(args: Namespace) -> int:
     from jaxrl.experiments.compare import compare
 
     limits = {"min_gain": args.min_gain, "max_drop": args.max_drop}
-    return 0 if compare(args.before, args.after, **limits, json_file=args.out, allow=args.allow) else 1
+    return 0 if compare(args.before, args.after, **limits, json_file=args.out) else 1

@@ -20,21 +20,19 @@ The verdict follows the point estimates and says whether the interval leaves a d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.config import trust
 from jaxrl.experiments.report import interval
 from jaxrl.experiments.results import MEAN, RETURN, Curve, Trained, curves_of, level
 from jaxrl.runs.directory import RunDirectory, find_run, for_json, read_json_list, write_json
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import Design, Interval, difference, ratio_of_medians, student_interval, welch_interval, wilson
 from jaxrl.text_tables import count, flat, table
-from jaxrl_envs.contract import registry
-from jaxrl_envs.shared import files, user_code
+from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 LAST_SHARE = 0.2  # of the log lines, the last ones: the mean reward in training is taken over them
@@ -86,16 +84,13 @@ class Verdict(NamedTuple):
     text: str
 
 
-def compare(
-    before_run: str, after_run: str, *, min_gain: float, max_drop: float, json_file: str | None, allow: Collection[str]
-) -> bool:
+def compare(before_run: str, after_run: str, *, min_gain: float, max_drop: float, json_file: str | None) -> bool:
     """Compares run B with run A, prints the comparison, and returns whether B passes the quality gate.
 
     Args:
       before_run, after_run: A and B, by name or path.
       min_gain, max_drop: per cent of throughput that B must gain, points of win rate that it may lose.
       json_file: file for the comparison.
-      allow: modules and paths that the configurations may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: the runs cannot be read or compared.
@@ -104,13 +99,11 @@ def compare(
     try:
         before, after = (read_run(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
         check_comparable(before, after)
-        lines = comparison(before, after, allow)
+        lines = comparison(before, after)
         speed, _, strength, *_ = (line.change for line in lines)
         verdicts = [_verdict("throughput", speed, "%", min_gain), _verdict("win rate", strength, "points", -max_drop)]
         print(describe(before, after, lines))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        if user_code.fault(error):
-            raise
         raise UserError(
             f"{runs[0].path} or {runs[1].path} holds figures that no training writes ({error!r}): "
             "look into their metrics.jsonl and evaluation.json."
@@ -193,16 +186,15 @@ def common_opponents(before: RunData, after: RunData) -> list[str]:
 # ---- figures ------------------------------------------------------------------------------------------------------
 
 
-def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> list[Line]:
-    """Returns all lines: first throughput, reward in training and win rate. A game that runs user code titles its
-    figures only if `allow` names it."""
+def comparison(before: RunData, after: RunData) -> list[Line]:
+    """Returns all lines: first throughput, reward in training and win rate."""
     opponents, runs = common_opponents(before, after), (before, after)
 
     def wins(title: str, names: Sequence[str]) -> Line:
         return _line(title, [figure(run, names, win_rate) for run in runs], "percent", newcombe=True)
 
-    def mean(title: str, name: str, unit: str = "number") -> Line:
-        return _line(title, [figure(run, opponents, lambda row: mean_of(row, name)) for run in runs], unit)
+    def mean(title: str, name: str) -> Line:
+        return _line(title, [figure(run, opponents, lambda row: mean_of(row, name)) for run in runs])
 
     lines = [Line("throughput, steps/s", *ratio_of_medians(before.fps, after.fps), "rate")]
     lines.append(
@@ -214,11 +206,9 @@ def comparison(before: RunData, after: RunData, allow: Collection[str] = ()) -> 
     lines.append(wins("win rate", opponents))
     lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
     lines.append(mean("reward in evaluation", "return"))
-    told = titles(before.config["env"]["id"], allow)
-    lines += [mean(title, name, unit) for name, (title, unit) in told.items()]
-    names = [[name for name in next(iter(run.rows.values()))[0]["figures"]] for run in runs]
-    others = [name for name in names[0] if name not in {"return", *told} and name in names[1]]
-    lines += [mean(name.replace("_", " "), name) for name in others if not name.startswith("opp. ")]
+    told = dict.fromkeys(name for run in runs for name in next(iter(run.rows.values()))[0]["figures"])
+    others = [name for name in told if name != "return" and not name.startswith("opp. ")]
+    lines += [mean(name.replace("_", " "), name) for name in others]
     return [*lines, *_growth(before, after)]
 
 
@@ -256,16 +246,6 @@ def mean_of(row: Row, name: str) -> Interval | None:
         return None
     mean, half = (math.nan if told[key] is None else told[key] for key in ("mean", "half_width_95"))  # too few deals
     return Interval(mean, mean - half, mean + half)
-
-
-def titles(game: str, allow: Collection[str]) -> Mapping[str, tuple[str, str]]:
-    """Returns name -> (title, unit of a `Line`) of the figures that a game describes in its module `figures`."""
-    try:
-        trust.check_game(game, "an evaluation", allow)
-        told = registry.find_module(game, "figures")
-    except UserError:  # not allowed, or not installed: runs can be compared without the game
-        return {}
-    return told.FIGURES if told is not None else {}
 
 
 def _growth(before: RunData, after: RunData) -> Iterator[Line]:

@@ -116,20 +116,6 @@ cdef class SumTree:
                     at[i] = (begin + i + _uniform(key, first + begin + i)) * part
                 self._find(at, count, &numbers[begin], &priorities[begin])
 
-    def sample_at(self, const double[::1] uniforms, int32_t[::1] numbers, float[::1] priorities):
-        """The numbers at the given shares f64[n] in [0, 1) of the total; the rest as `sample`."""
-        cdef Py_ssize_t i, begin, count, n = uniforms.shape[0]
-        cdef double at[CHUNK]
-        if numbers.shape[0] != n:
-            raise ValueError(f"{n} uniforms, but room for {numbers.shape[0]} numbers")
-        self._require(n, priorities.shape[0])
-        with nogil:
-            for begin in range(0, n, 64):
-                count = min(<Py_ssize_t>CHUNK, n - begin)
-                for i in range(count):
-                    at[i] = uniforms[begin + i] * self._nodes[1]
-                self._find(at, count, &numbers[begin], &priorities[begin])
-
     cdef _require(self, Py_ssize_t n, Py_ssize_t room):
         if room != n:
             raise ValueError(f"{n} numbers, but room for {room} priorities")

@@ -3,7 +3,7 @@
 Recorded games (`HostGame.demonstrations`), or games that bots play for it, say what was seen, what could have been done
 and what was done. The policy learns that by cross-entropy, the value how the games ended by regression. A part of the
 games is never learnt from: by those the learning is stopped in time, and they tell how well answers are predicted,
-compared with players that know the legal actions and nothing else. With `--dagger` it then plays itself, and learns
+compared with a player that knows the legal actions and nothing else. With `--dagger` it then plays itself, and learns
 what an expert would have done there. The result is a run with one checkpoint, from which `train.from_run` goes on with
 PPO; how well it plays is measured in games, for who is right most of the time may still lose.
 """
@@ -37,7 +37,7 @@ from jaxrl.statistics import Estimate
 from jaxrl.text_tables import align
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
 from jaxrl.training.imitation.cloning import Checked, CloningResult, CloningSettings, make_check
-from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games
+from jaxrl.training.imitation.constant_policies import Prediction, best_constant, over_games
 from jaxrl.training.imitation.dagger import Dagger, Stop, expert_of
 from jaxrl.training.imitation.demonstrations import DemonstrationSplit, Examples
 from jaxrl.training.imitation.supervised import check_learning
@@ -53,9 +53,10 @@ ROUNDS = "dagger"  # the folder of a run with the games of its rounds
 
 
 class Report(NamedTuple):
-    """The network beside constant players, on games held out from training."""
+    """The network beside the best constant player, on games held out from training."""
 
-    players: list[Prediction]  # the network first, "best constant" last
+    learnt: Prediction
+    constant: Prediction
     game: np.ndarray  # i32[N], of each question
     value_error: float
     value_variance: float
@@ -63,17 +64,15 @@ class Report(NamedTuple):
 
     def margins(self) -> tuple[Estimate, Estimate]:
         """Returns the network's lead over the best constant: in accuracy, and in nats of cross-entropy."""
-        learnt, constant = self.players[0], self.players[-1]
-        right = over_games(learnt.right - constant.right, self.game)
-        return right, over_games(constant.surprise - learnt.surprise, self.game)
+        right = over_games(self.learnt.right - self.constant.right, self.game)
+        return right, over_games(self.constant.surprise - self.learnt.surprise, self.game)
 
     def text(self) -> str:
         """Returns a table in Markdown and the margins."""
         cells = [["player", "first choice right, %", "cross-entropy, nats"]]
-        for player in self.players:
+        for player in (self.learnt, self.constant):
             right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
-            known = math.isfinite(surprise.mean)
-            cells.append([player.name, _percent(right), _shown_number(surprise, 3) if known else "-"])
+            cells.append([player.name, _percent(right), _shown_number(surprise, 3)])
         right, nats = self.margins()
         return (
             f"{align(cells)}\n\nmargin over the best constant: {_percent(right)} points of accuracy, "
@@ -85,7 +84,7 @@ class Report(NamedTuple):
     def of_kind(self, name: str) -> Estimate:
         """Returns the share of answers of a kind that are the network's first choice."""
         chosen = self.kinds[name]
-        return over_games(self.players[0].right[chosen], self.game[chosen])
+        return over_games(self.learnt.right[chosen], self.game[chosen])
 
     def _by_kind(self) -> str:
         """Returns a second table, if the game tells kinds apart."""
@@ -104,7 +103,7 @@ class Report(NamedTuple):
                     "accuracy": over_games(player.right, self.game).record(),
                     "cross_entropy": over_games(player.surprise, self.game).record(),
                 }
-                for player in self.players
+                for player in (self.learnt, self.constant)
             },
             "margin": {"accuracy": right.record(), "cross_entropy": nats.record()},
             "kinds": {
@@ -127,13 +126,12 @@ def _shown_number(estimate: Estimate, digits: int) -> str:
 
 
 def report_of(checked: Checked, train: Examples, check: Examples, kinds: tuple[str, ...] = ()) -> Report:
-    """Compares a network with constant players; `kinds`: the names of `Examples.kind`."""
+    """Compares a network with the best constant player; `kinds`: the names of `Examples.kind`."""
     known, asked = ((each.masks(np.arange(len(each))), each.action) for each in (train, check))
-    constant, best = all_constant(known, asked)
     asked_of = {name: check.kind == number for number, name in enumerate(kinds)}
     found = {name: chosen for name, chosen in asked_of.items() if chosen.any()}
-    players = [checked.prediction, *constant, best]
-    return Report(players, check.game, checked.value_error, checked.value_variance, found)
+    constant = best_constant(known, *asked)
+    return Report(checked.prediction, constant, check.game, checked.value_error, checked.value_variance, found)
 
 
 def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyTree) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,13 +51,6 @@ def drawn(tree: SumTree, count: int, key: int = 3, draw: int = 0) -> tuple[np.nd
     return found, priorities
 
 
-def drawn_at(tree: SumTree, uniforms: np.ndarray) -> np.ndarray:
-    found, priorities = np.empty(uniforms.size, np.int32), np.empty(uniforms.size, np.float32)
-    tree.sample_at(uniforms, found, priorities)
-    np.testing.assert_array_equal(priorities, tree.priorities()[found])
-    return found
-
-
 @pytest.mark.parametrize("capacity", [1, 2, 3, 7, 64, 1000])
 def test_equals_a_plain_one(capacity: int) -> None:
     random = np.random.default_rng(capacity)
@@ -68,8 +63,11 @@ def test_equals_a_plain_one(capacity: int) -> None:
         for number, value in zip(where, values, strict=True):
             plain.set(int(number), float(value))
         assert tree.total == plain.nodes[1]
-        uniforms = random.random(200)
-        assert drawn_at(tree, uniforms).tolist() == [plain.find(u * plain.nodes[1]) for u in uniforms]
+        found, priorities = drawn(tree, 200)
+        np.testing.assert_array_equal(priorities, tree.priorities()[found])
+        parts = np.arange(201) * plain.nodes[1] / 200  # of the total, one number of each
+        ends = [(plain.find(low), plain.find(high)) for low, high in itertools.pairwise(parts)]
+        assert all(first <= number <= last for number, (first, last) in zip(found, ends, strict=True))
 
 
 def test_drawn_in_proportion_to_the_priorities() -> None:
@@ -78,10 +76,10 @@ def test_drawn_in_proportion_to_the_priorities() -> None:
     priorities = (random.random(200) ** 2 * (random.random(200) < 0.8)).astype(np.float32)
     tree = SumTree(200)
     tree.load(priorities)
-    uniforms = random.random(400_000)  # independent draws: those of strata are more even than chi-square expects
-    counts = np.bincount(drawn_at(tree, uniforms), minlength=200)
+    # One at a time: numbers of one draw are more even than chi-square expects.
+    counts = np.bincount([drawn(tree, 1, draw=draw)[0][0] for draw in range(40_000)], minlength=200)
     assert not counts[priorities == 0].any()
-    expected = 400_000 * priorities[priorities > 0].astype(np.float64) / priorities.sum(dtype=np.float64)
+    expected = 40_000 * priorities[priorities > 0].astype(np.float64) / priorities.sum(dtype=np.float64)
     statistic = np.sum((counts[priorities > 0] - expected) ** 2 / expected)
     freedom = expected.size - 1
     assert abs(statistic - freedom) < 5 * np.sqrt(2 * freedom)
@@ -117,8 +115,7 @@ def test_sums_do_not_drift_and_are_rebuilt_bit_by_bit() -> None:
 def test_nothing_with_priority_zero_is_drawn_however_it_is_rounded() -> None:
     tree = SumTree(6)
     tree.load(floats(0, 1e-30, 0, 1e30, 0, 0))
-    edges = np.array([0.0, 0.5, np.nextafter(1.0, 0.0)])
-    assert set(drawn_at(tree, edges).tolist()) <= {1, 3}
+    assert set(drawn(tree, 64)[0].tolist()) <= {1, 3}
     tree.load(floats(0, 0, 0, 0, 0, 3))
     assert drawn(tree, 64)[0].tolist() == [5] * 64
 

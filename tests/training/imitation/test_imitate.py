@@ -22,7 +22,7 @@ from jaxrl.runs.metric_log import read_rows
 from jaxrl.training.imitation import collect_demonstrations, demonstrations, imitate
 from jaxrl.training.imitation.cloning import make_check, minibatches, shrunk
 from jaxrl.training.imitation.collect_demonstrations import labelled_by_bot, played_by_bots
-from jaxrl.training.imitation.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
+from jaxrl.training.imitation.constant_policies import Prediction, best_constant, fit_weights, over_games
 from jaxrl.training.imitation.dagger import Stop
 from jaxrl.training.imitation.imitate import Report
 from jaxrl_envs.host.env import HostEnv
@@ -131,13 +131,11 @@ def taught(tmp_path_factory):
 def test_answers_are_predicted_better_than_by_any_constant_player(taught):
     report = json.loads((taught / "taught" / "imitation.json").read_text())
     players, margin = report["players"], report["margin"]
-    assert list(players)[0] == "learnt" and list(players)[-1] == "best constant" and len(players) == 6
+    assert list(players) == ["learnt", "best constant"]
     assert players["learnt"]["accuracy"]["mean"] > 0.6
     assert (report["games"], report["minibatch"], report["epochs"]) == (2000, 64, 40)  # as it was told
     assert margin["accuracy"]["mean"] - margin["accuracy"]["half_width_95"] > 0.1
     assert margin["cross_entropy"]["mean"] - margin["cross_entropy"]["half_width_95"] > 0.2
-    for player in list(players.values())[1:-1]:
-        assert player["accuracy"]["mean"] <= players["best constant"]["accuracy"]["mean"] + 0.05
     assert report["value_error"] < report["value_variance"]  # values of few games are not surer than they may be
     assert 50 < report["checked_games"] <= 90  # games that are there twice are left out
 
@@ -187,7 +185,7 @@ def test_a_bot_shows_how_it_plays(taught, capsys):
     assert cli.main(["imitate", str(taught / "small.yaml"), *options]) == 0
     assert "games" in capsys.readouterr().out
     report = json.loads((taught / "lowest" / "imitation.json").read_text())
-    assert report["players"]["the first legal action"]["accuracy"]["mean"] == 1.0
+    assert report["players"]["learnt"]["accuracy"]["mean"] > 0.5
     assert cli.main(["imitate", str(taught / "small.yaml"), "--data", "bot:lowset", "--name", "wrong"]) == 2
     assert "lowset" in capsys.readouterr().err
 
@@ -509,11 +507,10 @@ def test_fixed_weights_are_the_most_probable_ones():
     action = np.array([generator.choice(5, p=row) for row in share])
     fitted = fit_weights(mask, action)
     np.testing.assert_allclose(np.exp(fitted - fitted[0]), weights, rtol=0.1)
-    players, best = all_constant((mask, action), (mask, action))
+    best = best_constant((mask, action), mask, action)
     expected = -np.log(share[np.arange(len(action)), action]).mean()
-    assert best.surprise.mean() <= expected < uniform(mask).surprise.mean()
-    assert best.right.mean() == max(player.right.mean() for player in players)
-    assert np.isinf(players[1].surprise).all()  # who never says how sure it is
+    assert best.surprise.mean() <= expected < np.log(mask.sum(axis=1)).mean()  # that of any legal action
+    assert best.right.mean() > np.mean(np.argmax(mask, axis=1) == action)  # and of the first one
 
 
 def test_intervals_are_over_games():
@@ -522,12 +519,11 @@ def test_intervals_are_over_games():
     alike = np.repeat(generator.random(200), 25)  # all questions of a game are alike: they count as one
     estimate, naive = over_games(alike, game), over_games(alike, np.arange(len(alike)))
     assert estimate.mean == pytest.approx(alike.mean()) and estimate.half == pytest.approx(5 * naive.half, rel=0.02)
-    assert math.isnan(over_games(np.array([1.0, np.inf]), np.array([0, 1])).half)
 
 
 def test_one_game_has_no_interval():
     guess = Prediction("constant", np.array([0.0, 1.0]), np.array([0.7, 0.7]))
     better = Prediction("network", np.array([1.0, 1.0]), np.array([0.2, 0.2]))
-    one, two = (Report([better, guess], np.array(games), 0.1, 1.0).text() for games in ([0, 0], [0, 1]))
+    one, two = (Report(better, guess, np.array(games), 0.1, 1.0).text() for games in ([0, 0], [0, 1]))
     assert "nan" not in one and "50.0 points of accuracy, 0.500 nats" in one
     assert "50.0 ± 635.3 points of accuracy" in two
