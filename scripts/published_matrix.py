@@ -4,7 +4,6 @@ sampling error of both. Exit code 1 if they disagree."""
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.round_robin_report import play_all
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.policies.find import find_players
-from jaxrl.text_tables import align
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -162,22 +160,6 @@ def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int,
     return sampling + (reference.rounding**2 / 12 + smallest) * np.eye(2)
 
 
-def players_table(results: RoundRobin, reference: PublishedMatrix) -> str:
-    """Returns mean win rates against the others beside the published ones, in Markdown."""
-    known = [name for name in results.names if name in reference.names]
-    here = [results.names.index(name) for name in known]
-    there = [reference.names.index(name) for name in known]
-
-    def means(win: np.ndarray, picks: list[int]) -> np.ndarray:
-        win = win[np.ix_(picks, picks)].copy()
-        np.fill_diagonal(win, math.nan)
-        return np.nanmean(win, axis=1)
-
-    found, expected = means(100 * results.rates()[..., 0], here), means(reference.percent[..., 0], there)
-    rows = [[name, f"{f:.2f}", f"{e:.2f}"] for name, f, e in zip(known, found, expected, strict=True)]
-    return align([["mean win %", "here", "reference"], *rows])
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Plays the round robin and prints the comparison."""
     parser = argparse.ArgumentParser(prog="python -m scripts.published_matrix", description=__doc__)
@@ -188,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     reference, field = load_matrix(args.reference), find_players(args.players)
     results = play_all(Tournament(field.env, field.players, deals=args.deals, self_pairs=True))[1]
     agreement = compare(results, reference)
-    print(f"{players_table(results, reference)}\n\n{agreement}")
+    print(agreement)
     return 0 if agreement.ok else 1
 
 

@@ -11,6 +11,7 @@ runs/<name>/config.yaml        the resolved configuration
             milestones.json    when evaluations during training first reached `train.milestones`
             beside/            of evaluations in a process of their own: `training.strength.beside`
             exploitability.json   what best responses win against it: `jaxrl exploit`
+            imitation.json     how well `jaxrl imitate` has taught the first parameters
 """
 
 from __future__ import annotations
@@ -59,6 +60,18 @@ CHECKPOINTS, BEST = "checkpoints", "best"  # folders of a run
 LOCK = ".lock"  # in every run that a command has begun
 
 
+class RunFile:
+    """A file or folder of a run; what is in it says the module."""
+
+    def __init__(self, name: str):
+        """Names it."""
+        self._name = name
+
+    def __get__(self, run: RunDirectory, owner: type) -> Path:
+        """Returns its path."""
+        return run.path / self._name
+
+
 @dataclasses.dataclass(frozen=True)
 class RunDirectory:
     """The files of one run."""
@@ -70,45 +83,14 @@ class RunDirectory:
         """The run's name."""
         return self.path.name
 
-    @property
-    def config_file(self) -> Path:
-        """The resolved configuration."""
-        return self.path / "config.yaml"
-
-    @property
-    def metrics_file(self) -> Path:
-        """One JSON row per log line."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def evaluation_file(self) -> Path:
-        """File of all evaluations of this run."""
-        return self.path / "evaluation.json"
-
-    @property
-    def replays(self) -> Path:
-        """The folder of games that evaluations have kept, see `jaxrl.matches.recording.replays`."""
-        return self.path / "replays"
-
-    @property
-    def exploitability_file(self) -> Path:
-        """File of all measurements of what a best response wins against this run."""
-        return self.path / "exploitability.json"
-
-    @property
-    def imitation_file(self) -> Path:
-        """Report of how well `jaxrl imitate` has taught the first parameters of this run."""
-        return self.path / "imitation.json"
-
-    @property
-    def best_file(self) -> Path:
-        """Record of the checkpoint with the best evaluation during training."""
-        return self.path / "best.json"
-
-    @property
-    def milestones_file(self) -> Path:
-        """The milestones (`train.milestones`) that evaluations during training have reached."""
-        return self.path / "milestones.json"
+    config_file = RunFile("config.yaml")
+    metrics_file = RunFile("metrics.jsonl")
+    evaluation_file = RunFile("evaluation.json")
+    replays = RunFile("replays")
+    exploitability_file = RunFile("exploitability.json")
+    imitation_file = RunFile("imitation.json")
+    best_file = RunFile("best.json")
+    milestones_file = RunFile("milestones.json")
 
     def checkpoints(self, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
         """Returns the newest training states, and those at multiples of `keep_every` updates."""

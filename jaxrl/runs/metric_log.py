@@ -230,16 +230,12 @@ class Progress:
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
             *(f"GPU {100 * share:.0f} %" for share in [metrics.get("time/gpu_utilisation")] if share is not None),
-            *(f"{label} {_shown_number(shown.get(tag))}" for label, tag in self._headline.items()),
+            *(f"{label} {human(shown.get(tag))}" for label, tag in self._headline.items()),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)
 
 
-def human(number: float) -> str:
+def human(number: float | None) -> str:
     """Formats 12345 as "12.3k"."""
-    return count(number).replace(" ", "") if math.isfinite(number) else "-"
-
-
-def _shown_number(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{value:.3g}"
+    return count(number).replace(" ", "") if number is not None and math.isfinite(number) else "-"

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from examples.nim import Nim
 from jaxrl import cli
 from jaxrl.matches import evaluate, evaluate_policy, tables
 from jaxrl.matches.deals import TRAINING_DEALS
@@ -30,41 +31,6 @@ def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **setti
 
 def always(action: int) -> Player:
     return Player(f"always {action}", lambda params, memory, state, key: (jnp.int32(action), memory))
-
-
-@pytest.fixture(scope="module")
-def perfect_tic_tac_toe():
-    """A player that never loses: looks up the minimax value of every move in a table of the 3^9 boards."""
-    best = np.zeros((3**9,), np.int32)
-    value: dict[tuple[int, ...], int] = {}
-    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
-
-    def solve(board: tuple[int, ...]) -> int:
-        """The value for the player to move, who is 1 on the board; the other is 2."""
-        if board in value:
-            return value[board]
-        if any(all(board[cell] == 2 for cell in line) for line in lines):
-            return -1
-        free = [cell for cell in range(9) if not board[cell]]
-        result = 0
-        if free:
-            swap = (0, 2, 1)
-            moves = {
-                cell: -solve(tuple(swap[stone] for stone in (*board[:cell], 1, *board[cell + 1 :]))) for cell in free
-            }
-            cell = max(moves, key=moves.__getitem__)
-            best[sum(stone * 3**i for i, stone in enumerate(board))] = cell
-            result = moves[cell]
-        value[board] = result
-        return result
-
-    solve((0,) * 9)
-
-    def act(params, memory, state, key):
-        mine = jnp.where(state.board < 0, 0, jnp.where(state.board == state.current_player, 1, 2))
-        return params[jnp.sum(mine * 3 ** jnp.arange(9))], memory
-
-    return Player("perfect", act, jnp.asarray(best))
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +68,13 @@ def test_equal_deterministic_players_share_exactly():
     assert Estimate.of(samples.candidate["tricks"]).half == pytest.approx(0.0, abs=1e-6)
 
 
-def test_evaluation_always_0(perfect_tic_tac_toe):
-    """Mava 1116, a placeholder: a perfect player never loses and nearly always wins; two of them draw."""
-    env, player = TicTacToe(), perfect_tic_tac_toe
-    against_random = evaluate.evaluate_players(env, [player], [bot_player(env, "random")], deals=300, seed=1)[0]
-    assert against_random.samples.candidate["return"].min() >= 0.0
-    assert against_random.samples.candidate["return"].mean() > 0.8
-    drawn = evaluate.evaluate_players(env, [player], [player], deals=20, seed=1)[0]
-    assert (drawn.samples.candidate["return"] == 0.0).all()
+def test_evaluation_always_0():
+    """Mava 1116, a placeholder: who plays Nim perfectly nearly always wins; of two, one wins each game of a deal."""
+    env = Nim()
+    perfect, random = bot_player(env, "perfect"), bot_player(env, "random")
+    found = evaluate.evaluate_players(env, [perfect], [random, perfect], deals=300, seed=1)
+    against_random, against_itself = (row.samples.candidate["return"] for row in found)
+    assert against_random.mean() > 0.8 and (against_itself == 0.0).all()
 
 
 def test_simultaneous_and_one_seat_games():

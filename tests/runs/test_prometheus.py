@@ -18,15 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.runs import distributed
 from jaxrl.runs.prometheus import Exporter, exporting
 from jaxrl.training import loop
+from jaxrl.training.launching.launch import free_port
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
 from tests.support.paths import ROOT
+from tests.support.small_runs import configure, train
 from tests.training.sebulba.test_workers import elsewhere
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
@@ -40,12 +41,6 @@ def scrape(port: int) -> dict[tuple[str, tuple], float]:
         text = answer.read().decode()
     families = text_string_to_metric_families(text)
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Figures:
@@ -221,19 +216,8 @@ class Counted(HostTicTacToe):
         self.game.counters = Figures()  # type: ignore[method-assign]
 
 
-SMALL = """
-env: {id: "tests.runs.test_prometheus:Counted"}
-run: {devices: 1, cache_dir: ""}
-network: {hidden: [8]}
-ppo: {epochs: 1, minibatches: 2}
-sebulba: {groups: 1}
-train: {num_envs: 4, num_steps: 8, total_steps: 96, updates_per_call: 1}
-evaluate: {deals: 2, opponents: [random]}
-"""
-
-
 def test_a_training_can_be_scraped(tmp_path, monkeypatch):
-    (tmp_path / "small.yaml").write_text(SMALL)
+    configure(tmp_path, "tests.runs.test_prometheus:Counted", 3, sebulba={"groups": 1}, train={"updates_per_call": 1})
     port, found = free_port(), {}
     evaluate = loop.Training.final_evaluation
 
@@ -242,14 +226,13 @@ def test_a_training_can_be_scraped(tmp_path, monkeypatch):
         return evaluate(self)
 
     monkeypatch.setattr(loop.Training, "final_evaluation", scraping)
-    options = [f"run.directory={tmp_path}", f"metrics.prometheus={port}"]
-    assert cli.main(["train", "--config", str(tmp_path / "small.yaml"), "--name", "seen", *options]) == 0
+    assert train(tmp_path, "seen", f"metrics.prometheus={port}") == 0
     own = (("host", platform.node()), ("rank", "0"), ("run", "seen"))
     assert found["jaxrl_env_steps_total", own] == 96.0 and found["jaxrl_updates_total", own] == 3.0
     assert found["jaxrl_games_total", own] > 3 and found["jaxrl_policy_lag_updates", own] in (0.0, 1.0)
     assert ("jaxrl_queue_depth", own) in found and ("jaxrl_scalar", (*own, ("tag", "train/approx_kl"))) in found
     assert found["jaxrl_game_duration_seconds_count", own] == 7.0 and 0 <= found["jaxrl_engine_utilisation", own] <= 1
-    rows = (tmp_path / "seen" / "metrics.jsonl").read_text()
+    rows = (tmp_path / "runs" / "seen" / "metrics.jsonl").read_text()
     assert '"train/policy_lag"' in rows and '"time/queue_depth"' in rows  # in TensorBoard as well
     with pytest.raises(OSError):  # the server has ended with the training
         scrape(port)

@@ -13,12 +13,11 @@ from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.league.config import LeagueConfig
-from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.section import Schedule
-from tests.support.training import run, small_config
+from tests.support.training import program, run, small_config
 
 # of a configuration file
 SMALL_DQN = {
@@ -60,17 +59,6 @@ def dqn_config(
         sebulba=sebulba or SebulbaConfig(threads=1),
         train=dataclasses.replace(config.train, algorithm="dqn"),
     )
-
-
-_programs: dict[Any, Program] = {}
-
-
-def program(env: Env, config: Config) -> Program:
-    """`make_program`, once for equal games and configurations: tests that share one compile it once."""
-    identity = (type(env), config)
-    if identity not in _programs:
-        _programs[identity] = make_program(config, env)
-    return _programs[identity]
 
 
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program, Any, dict[str, Any]]:

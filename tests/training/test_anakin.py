@@ -17,9 +17,7 @@ from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, TicTacToe
 from tests.support.training import (
-    assert_close,
     assert_identical,
-    on_devices,
     on_host,
     program,
     run,
@@ -57,17 +55,6 @@ def test_options_that_this_xla_does_not_know_are_left_out(monkeypatch) -> None:
         xla.compile_quickly(jax.jit(lambda x: x + 1).lower(1.0))
 
 
-@pytest.mark.thorough
-def test_several_seeds_equal_single_seeds() -> None:
-    _, both, _ = train(TicTacToe(), small_config(seats=BOTS, seeds=2), 1, seed=5)
-    single = program(TicTacToe(), small_config(seats=BOTS))
-    for index in range(2):
-        state, _ = run(single, single.init(5 + index))
-        one_of_both = jax.tree.map(lambda leaf, i=index: leaf[i], both)
-        assert_close(one_of_both, state, 1e-4)
-        assert_identical(one_of_both.lanes.env_state.board, state.lanes.env_state.board)
-
-
 class Ramp(TicTacToe):
     """Every move is paid with the share of the training that is done, in hundredths."""
 
@@ -94,37 +81,6 @@ def test_a_game_may_change_what_it_pays_while_training(seeds=2) -> None:
         paid.append(np.sum(jax.device_get(state.lanes.episode_return) - before) + np.sum(total))
     moves = config.batch_size * seeds * 2
     np.testing.assert_allclose(paid, [0, 0.005 * moves, 0.01 * moves], rtol=0.01, atol=1e-4)
-
-
-DEVICES_PROGRAM = """
-import json, sys
-import jax, numpy as np
-from tests.support.games import HighCard
-from tests.support.training import small_config, train, on_host
-
-from jaxrl.league.config import SeatMix
-assert jax.local_device_count() == 8
-results = []
-for devices in (1, 8):
-    seats = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("random",)))
-    _, state, metrics = train(HighCard(), small_config(devices=devices, seats=seats), 1)
-    leaves = jax.tree.leaves(on_host(state.learner.params)) + jax.tree.leaves(on_host(state.lanes))
-    results.append({
-        "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for leaf in leaves],
-        "metrics": {name: float(value) for name, value in metrics.items()},
-    })
-print(json.dumps(results))
-"""
-
-
-@pytest.mark.thorough
-def test_one_and_eight_devices_agree() -> None:
-    """The same result up to the order of sums, on virtual CPU devices in a process of their own."""
-    one, eight = on_devices(DEVICES_PROGRAM, 8)
-    for left, right in zip(one["leaves"], eight["leaves"], strict=True):
-        np.testing.assert_allclose(left, right, atol=2e-5)
-    for name, value in one["metrics"].items():
-        np.testing.assert_allclose(eight["metrics"][name], value, rtol=2e-3, atol=2e-5, err_msg=name)
 
 
 def played(anakin, state, lanes, key, steps):

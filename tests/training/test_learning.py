@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,32 +9,20 @@ import pytest
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config
 from jaxrl.league.config import SeatMix
+from jaxrl.matches.evaluate import evaluate_players
+from jaxrl.matches.outcomes import GameTally
+from jaxrl.players.player import bot_player
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.section import Schedule
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.support.training import small_config, train, values_of
 
 
-def returns_against_random(config: Config, env: Env, params, *, steps: int, games: int = 1000) -> np.ndarray:
-    """f32[P, games]: the learner's sampled returns from each seat, everybody else playing at random."""
-
-    player = trained_player(config, env, "learner", params, greedy=False)
-
-    def play(key: jax.Array, seat: jax.Array) -> jax.Array:
-        def step(state, key):
-            learner_key, random_key, step_key = jax.random.split(key, 3)
-            learner, _ = player.act(params, (), state, learner_key)
-            action = jnp.where(state.current_player == seat, learner, env.random_action(state, random_key))
-            state = env.step(state, action, step_key)
-            return state, state.rewards
-
-        start_key, key = jax.random.split(key)
-        _, rewards = jax.lax.scan(step, env.init(start_key), jax.random.split(key, steps))
-        return jnp.sum(rewards, axis=0)[seat]
-
-    keys = jax.random.split(jax.random.key(123), games)
-    by_seat = jax.jit(jax.vmap(jax.vmap(play, (0, None)), (None, 0)))
-    return np.asarray(by_seat(keys, jnp.arange(env.num_players)))
+def against_random(config: Config, env: Env, params, deals: int = 1000) -> list[GameTally]:
+    """Results of the learner, sampling, from each seat against a random player."""
+    learner = trained_player(config, env, "learner", params, greedy=False)
+    (row,) = evaluate_players(env, [learner], [bot_player(env, "random")], deals=deals, seed=123)
+    return row.samples.outcomes.by_place()
 
 
 @pytest.mark.thorough
@@ -54,9 +41,9 @@ def test_tic_tac_toe_by_self_play() -> None:
     )
     env = TicTacToe()
     _, state, metrics = train(env, config, 3)
-    returns = returns_against_random(config, env, state.learner.params, steps=9)
-    assert np.mean(returns[0] > 0) > 0.8 and np.mean(returns[0] < 0) < 0.03
-    assert np.mean(returns[1] > 0) > 0.6 and np.mean(returns[1] < 0) < 0.08
+    first, second = (tally.rates() for tally in against_random(config, env, state.learner.params))
+    assert first[0] > 0.8 and first[2] < 0.03
+    assert second[0] > 0.6 and second[2] < 0.08
     assert metrics["rollout/ep_len_mean"] > 8.0  # between equals the game is a draw
 
 

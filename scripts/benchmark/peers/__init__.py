@@ -9,10 +9,18 @@ our games ask for (`jaxrl.xla.plain_options`).
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 from jaxrl import xla
+from jaxrl.config import Config
 from jaxrl.diagnose import play
 from jaxrl.diagnose.timing import Contestant
+from jaxrl.diagnose.training import Training
+from jaxrl.games import make_env
 from jaxrl_envs.contract import registry
+from jaxrl_envs.contract.env import Env
+from scripts.benchmark.report import compare
 
 
 def our_random_play(id: str, batches: tuple[int, ...] = (1024, 4096)) -> list[Contestant]:
@@ -25,3 +33,12 @@ def our_random_play(id: str, batches: tuple[int, ...] = (1024, 4096)) -> list[Co
         for view in ("lean", "observed")
         for batch in batches
     ]
+
+
+def beside_our_training(config: Config, peer: Callable[[Env], Contestant]) -> int:
+    """Measures and prints our training of a configuration and the peer's in the same game; returns the exit code."""
+    xla.prepare_training(config)
+    env = make_env(config)
+    with contextlib.closing(Training(config, env)) as training:
+        compare("training steps", [training.contestant("jaxrl")], [peer(env)], rounds=5, seconds=1.0)
+    return 0

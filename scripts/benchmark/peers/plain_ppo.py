@@ -8,7 +8,7 @@ perceptron each, ours share one.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import sys
 
 import jax
@@ -18,10 +18,8 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.diagnose.timing import Contestant
-from jaxrl.diagnose.training import Training
-from jaxrl.games import make_env
 from jaxrl_envs.contract.env import Env
-from scripts.benchmark.report import compare
+from scripts.benchmark.peers import beside_our_training
 
 SETTINGS = plain.Config(lanes=512, steps=128, updates=4, learning_rate=2.5e-4, gamma=0.99, clip=0.2, entropy_coef=0.01)
 
@@ -50,13 +48,7 @@ def equal_config(settings: plain.Config) -> Config:
 
 def main() -> int:
     """Measures and prints."""
-    config = equal_config(SETTINGS)
-    xla.prepare_training(config)
-    env = make_env(config)
-    with contextlib.closing(Training(config, env)) as training:
-        ours = [training.contestant("jaxrl")]
-        compare("training steps", ours, [contestant(SETTINGS, env)], rounds=5, seconds=1.0)
-    return 0
+    return beside_our_training(equal_config(SETTINGS), functools.partial(contestant, SETTINGS))
 
 
 if __name__ == "__main__":

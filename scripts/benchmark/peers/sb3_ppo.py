@@ -6,18 +6,16 @@ random bots: every decision that it counts is one that it learns from, as in our
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import sys
 from typing import Any
 
-from jaxrl import cli, xla
+from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.diagnose.timing import Contestant
-from jaxrl.diagnose.training import Training
-from jaxrl.games import make_env
 from jaxrl_envs.adapters import require
 from jaxrl_envs.contract.env import Env
-from scripts.benchmark.report import compare
+from scripts.benchmark.peers import beside_our_training
 
 
 def contestant(config: Any, env: Env) -> Contestant:
@@ -59,12 +57,7 @@ def contestant(config: Any, env: Env) -> Contestant:
 def main() -> int:
     """Measures and prints."""
     config = configs.load("skull_king_cpu", sys.argv[1:])
-    xla.prepare_training(config)
-    env = make_env(config)
-    with contextlib.closing(Training(config, env)) as training:
-        ours = [training.contestant("jaxrl")]
-        compare("training steps", ours, [contestant(config, env)], rounds=5, seconds=1.0)
-    return 0
+    return beside_our_training(config, functools.partial(contestant, config))
 
 
 if __name__ == "__main__":
