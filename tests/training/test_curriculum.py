@@ -185,15 +185,12 @@ def test_what_needs_the_game_or_other_keys_is_one_sentence(tmp_path, capsys, mon
     alone = {"id": "tests.support.games:Corridor"}
     with pytest.raises(UserError, match="one seat only, so no side wins: give until.steps alone"):
         make_stages(
-            configs.from_dict({"env": alone, "curriculum": [{"name": "a", "until": {"win_rate": 1}}, HARD_END]})
+            configs.from_dict({"env": alone, "curriculum": [{"name": "a", "until": {"win_rate": 1}}, {"name": "end"}]})
         )
     noisy = {"name": "noisy", "dqn.exploration": "noisy"}
     with pytest.raises(UserError, match="stage 'noisy' .* the learner is of another shape"):
         dqn = tree({"name": "plain", "until": {"steps": 9}}, noisy)
         check_learners(make_stages(configs.from_dict(configs.presets.merged(dqn, {"train": {"algorithm": "dqn"}}))))
-
-
-HARD_END = {"name": "end"}
 
 
 # ---- when it moves --------------------------------------------------------------------------------------------------
