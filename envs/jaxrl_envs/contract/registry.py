@@ -41,14 +41,14 @@ class Entry(NamedTuple):
     settings: str = ""  # "module:Dataclass" of its section in configurations, see `section_of`
 
 
-_GAMES: dict[str, Entry] = {
-    "battle": Entry("jaxrl_envs.battle.env:BattleEnv", "jaxrl_envs.battle"),
+_GAMES: dict[str, Entry] = {  # in the order in which people are offered them
+    "skull_king": Entry("jaxrl_envs.skull_king.env:SkullKing", "jaxrl_envs.skull_king"),
     "beasty_bar": Entry("jaxrl_envs.beasty_bar.env:BeastyBar", "jaxrl_envs.beasty_bar"),
     "car_soccer": Entry("jaxrl_envs.car_soccer.env:CarSoccer", "jaxrl_envs.car_soccer"),
+    "battle": Entry("jaxrl_envs.battle.env:BattleEnv", "jaxrl_envs.battle"),
     "forge": Entry(
         "jaxrl_envs.forge.env:ForgeEnv", "jaxrl_envs.forge", settings="jaxrl_envs.forge.settings:Deployment"
     ),
-    "skull_king": Entry("jaxrl_envs.skull_king.env:SkullKing", "jaxrl_envs.skull_king"),
 }
 _LIBRARIES: dict[str, str] = {
     "pgx": "jaxrl_envs.adapters.pgx:PgxEnv",
@@ -84,7 +84,7 @@ def register(id: str, target: str, *, package: str = "", settings: str = "") -> 
 
 def registered() -> list[str]:
     """Returns the registered names, without the libraries' games and importable classes."""
-    return sorted(_GAMES)
+    return list(_GAMES)
 
 
 def make(id: str, **options: Any) -> Env:

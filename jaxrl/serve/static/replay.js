@@ -106,6 +106,7 @@ async function load(id) {
   told = name(found);
   tell();
   if (first) {
+    at("theatre").hidden = false;
     const place = addressed(told.seconds);
     stage = await staged(id);
     at("stage").replaceChildren(stage.element);
@@ -168,7 +169,7 @@ at("main").append(
     make("span", { class: "row", id: "games" })),
   make("p", { id: "said", role: "status", class: "dim" }),
   make("p", { id: "note", class: "note", hidden: true }),
-  make("div", { class: "theatre", id: "theatre" },
+  make("div", { class: "theatre", id: "theatre", hidden: true },
     make("div", { class: "show" },
       make("div", { id: "stage" }),
       make("p", { id: "words", class: "words", "aria-live": "polite" }),

@@ -34,7 +34,7 @@ function rows() {
   const list = found.slice(0, more).map((each) => {
     const parts = each.name.split("/");
     return make("li", {}, make("a", { href: viewOf(each.file), class: "file" },
-      make("span", { class: "name" }, parts.pop(), make("small", { class: "dim" }, parts.join(" / "))),
+      make("span", { class: "name" }, parts.pop().replace(/\.replay$/, "").replaceAll("_", " "), make("small", { class: "dim" }, parts.join(" / "))),
       make("span", { class: "kind" }, each.kind),
       make("span", { class: "dim" }, bytes(each.bytes)),
       make("span", { class: "dim" }, since(each.time))));
@@ -54,7 +54,7 @@ head("/replays");
 const picker = make("input", { type: "file", hidden: true, change: () => bring(picker.files) });
 const drop = make("div", { class: "drop", id: "drop" },
   make("button", { class: "main", click: () => picker.click() }, "Open a file …"),
-  make("span", { class: "dim wide-only" }, "or drop one here: it is looked at, never run"), picker);
+  make("span", { class: "dim wide-only" }, "or drop one here: files are read, never run"), picker);
 at("main").append(
   make("div", { class: "row spread" }, make("h1", {}, "Replays"), drop),
   make("p", { id: "said", class: "error", role: "status" }),

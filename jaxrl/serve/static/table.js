@@ -381,6 +381,7 @@ class TableView {
         isGuest() ? "" : make("button", { click: guarded(keep) }, view.you == null ? "Watch the replay" : "Watch the replay and your costliest decisions"),
         make("a", { href: `/api/tables/${this.id}/replay`, download: true }, "replay file"),
         make("button", { class: "quiet aside", click: () => this.end.classList.add("aside") }, "see the table"), done)));
+    this.end.scrollIntoView({ block: "nearest" });
   }
 
   /** The unit of the game's result and its value for every seat: the first of its figures, else the return. */

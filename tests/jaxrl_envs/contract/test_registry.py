@@ -26,7 +26,7 @@ def test_a_registered_name():
 def test_what_lies_beside_a_game(monkeypatch):
     absent = registry.Entry("nowhere.games:Chess", "nowhere.games")  # found missing when it is played, not before
     monkeypatch.setitem(registry._GAMES, "absent", absent)
-    assert registry.games_with("golden") == ["battle", "beasty_bar", "car_soccer", "skull_king"]
+    assert registry.games_with("golden") == ["skull_king", "beasty_bar", "car_soccer", "battle"]
     assert registry.games_with("commands") == registry.games_with("diagnosis") == ["forge"]
     assert registry.game_module("skull_king", "golden").KINDS and registry.find_module("forge", "golden") is None
     assert registry.find_module("tests.support.games:TicTacToe", "nim").__name__ == "tests.support.nim"

@@ -49,7 +49,7 @@ def _place(index: int) -> float:
 def _zone(entry: BeastyBarSeat, seat: int, bar: bool, left: float, top: float) -> str:
     """Returns small cards of one seat in a room, four a row."""
     strengths = entry.bar if bar else entry.out
-    gap = 42 if len(strengths) <= 8 else 24
+    gap = 34 if len(strengths) <= 8 else 17
     return "".join(
         drawing.draw_card(
             c.SPECIES * seat + strength - 1, left + 27 + 46 * (i % 4), top + gap * (i // 4), scale=0.38, name=False
@@ -79,7 +79,7 @@ def _queue(table: BeastyBarPosition) -> str:
     parts = [
         _rect(0, top, WIDTH, height, 0, "url(#carpet)"),
         _rect(0, top, 6, height, 0, GOLD),
-        _text(WIDTH / 2, top - 11, words, min(size, 18), colour, 'font-style="italic"'),
+        _text(WIDTH / 2, top - 11, words, min(size, 15), colour, 'font-style="italic"'),
     ]
     for place in range(c.PLACES):
         x = 45 + 78 * place

@@ -118,6 +118,6 @@ def _own(table: SkullKingPosition, number: int) -> str:
         svg.rect(5, y - 19, WIDTH - 10, 36, 11, "#10212b", frame)
         + _text(17, y + 5, who(number, table.observer), 16, PALE, 'text-anchor="start" font-weight="bold"')
         + drawing._pips(seat, 62, y)
-        + _text(270, y + 5, ", ".join(notes), 13, DIM)
+        + _text(286, y + 5, ", ".join(notes), 13, DIM, 'text-anchor="end"')
         + _text(WIDTH - 17, y + 5, f"{seat.score} points", 16, PALE, 'text-anchor="end"')
     )
