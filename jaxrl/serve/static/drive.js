@@ -159,7 +159,7 @@ function count(seconds) {
 function replay() {
   again = performance.now();
   stage.follow(told.space.bodies[0].name);
-  at("countdown").textContent = "replay";
+  at("countdown").replaceChildren(make("small", {}, "replay"));
   clearTimeout(counting);
   counting = setTimeout(() => {
     again = null;
