@@ -118,13 +118,6 @@ def _write_site(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_folders(args: argparse.Namespace) -> None:
-    """Raises UserError if a folder that the command line names does not exist; the default of --runs may be made."""
-    for option, folder in [("--runs", args.runs), *(("--replays", folder) for folder in args.replays)]:
-        if folder != RUNS and not Path(folder).expanduser().is_dir():
-            raise UserError(f"{option}: there is no folder {folder}: check the path.")
-
-
 def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -140,7 +133,9 @@ def settings_of(args: argparse.Namespace) -> tuple[str, ServerSettings]:
         address = ipaddress.ip_address("127.0.0.1" if args.host == "localhost" else args.host)
     except ValueError:
         raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
-    _check_folders(args)
+    for option, folder in [("--runs", args.runs), *(("--replays", folder) for folder in args.replays)]:
+        if folder != RUNS and not Path(folder).expanduser().is_dir():  # the default of --runs may be made
+            raise UserError(f"{option}: there is no folder {folder}: check the path.")
     defaults = configs.load(None, [])
     return args.host if args.host == "localhost" else str(address), ServerSettings(
         token=args.token or ("" if address.is_loopback and not args.mcp else secrets.token_urlsafe(TOKEN)),

@@ -160,7 +160,9 @@ class PlayerCatalog:
             "seats": env.num_players,
             "people": not env.simultaneous,
             "opponent": opponent,
-            "ladder": described(self._ladder(context, opponent), game),
+            "ladder": described(
+                list(dict.fromkeys([*_bots(context), opponent, *_searches(env)[-1:]])), game
+            ),  # upwards
             "matches": list(driving.MATCHES) if driving else [],
             "options": [
                 {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
@@ -173,10 +175,6 @@ class PlayerCatalog:
     def offered(self, context: GameContext) -> list[list[str]]:
         """Returns [specification, words] of all players who can sit at a table, the strongest kinds first."""
         return described([*self.trained(context), *_searches(context.env), *reversed(_bots(context))], context.id)
-
-    def _ladder(self, context: GameContext, opponent: str) -> list[str]:
-        """Returns players of a game from the weakest to the strongest kind: bots, the default opponent, a search."""
-        return list(dict.fromkeys([*_bots(context), opponent, *_searches(context.env)[-1:]]))
 
     def trained(self, context: GameContext) -> list[str]:
         """Returns the zoo policies and runs that can play this game."""
@@ -241,8 +239,10 @@ class PlayerCatalog:
 
     def _make(self, context: GameContext, spec: PlayerSpec) -> Agent:
         if spec.kind == SEARCH:
-            seconds = _seconds(spec.name)
-            return Agent(player_name(spec), None, context.search, seconds)
+            with contextlib.suppress(ValueError):
+                if SHORTEST <= (seconds := float(spec.name)) <= LONGEST:
+                    return Agent(player_name(spec), None, context.search, seconds)
+            raise UserError(f"a search takes {SHORTEST:g} to {LONGEST:g} seconds.")
         if spec.kind == BOT:
             if spec.name not in context.env.bots:
                 raise UserError(f"{context.id} has no bot {spec.name[:60]!r}.")
@@ -384,13 +384,6 @@ def make_context(game: str, options: Mapping[str, Any]) -> GameContext:
     if is_remote(env):
         raise RemoteGameError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
     return GameContext(config, env, Programs(env))
-
-
-def _seconds(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if SHORTEST <= (seconds := float(text)) <= LONGEST:
-            return seconds
-    raise UserError(f"a search takes {SHORTEST:g} to {LONGEST:g} seconds.")
 
 
 def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:

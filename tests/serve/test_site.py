@@ -62,13 +62,25 @@ def recorded(file=GAMES):
         yield from (line.strip() for line in lines)
 
 
-def check_answer(found, state, features, logits, value):
-    """What the page said in a state is what Python computes there, and hidden cards do not reach it."""
-    assert found["legal"] == np.flatnonzero(state.legal_action_mask).tolist()
-    np.testing.assert_allclose(found["features"], features, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found["logits"], logits[np.array(found["legal"])], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found["value"], value, rtol=1e-5, atol=1e-5)
-    assert found["secret"]
+def states_compared(script, site, tmp_path, games, env, look):
+    """The states of games in which the page says what Python computes there; hidden cards do not reach what it says.
+
+    `look`: (state) -> features, logits and value of the policy.
+    """
+    begin, step, states = jax.jit(env.init_from_decks), jax.jit(env.step), []
+    answers = run_node(script, site, tmp_path, map(json.dumps, games))
+    for game, answer in zip(games, answers, strict=True):
+        state = begin(jnp.asarray(game["decks"], jnp.int32), jnp.int32(game["first"]))
+        for action, found in zip(game["actions"], json.loads(answer), strict=True):
+            features, logits, value = look(state)
+            assert found["legal"] == np.flatnonzero(state.legal_action_mask).tolist() and found["secret"]
+            np.testing.assert_allclose(found["features"], features, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["logits"], logits[np.array(found["legal"])], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found["value"], value, rtol=1e-5, atol=1e-5)
+            states.append(state)
+            state = step(state, jnp.int32(action), jax.random.key(0))
+    assert len(states) >= 1000
+    return states
 
 
 @needs_node
@@ -94,20 +106,12 @@ def test_features_and_network_are_those_of_the_policy(site, tmp_path):
         _, logits, value = network.apply(policy.player().params, (), features, state.legal_action_mask)
         return features, logits, value
 
-    begin, step = jax.jit(env.init_from_decks), jax.jit(env.step)
     games = [json.loads(line) for line in islice(recorded(), COMPARED)]
     asked = [
-        {"decks": game["decks"], "start": game["start"], "actions": [move[2] for move in game["moves"]]}
+        {"decks": game["decks"], "first": game["start"], "actions": [move[2] for move in game["moves"]]}
         for game in games
     ]
-    answers = run_node("check_network.mjs", site, tmp_path, map(json.dumps, asked))
-    compared = 0
-    for game, answer in zip(asked, answers, strict=True):
-        state = begin(jnp.asarray(game["decks"], jnp.int32), jnp.int32(game["start"]))
-        for action, found in zip(game["actions"], json.loads(answer), strict=True):
-            check_answer(found, state, *look(state))
-            state, compared = step(state, jnp.int32(action), jax.random.key(0)), compared + 1
-    assert compared >= 1000
+    states_compared("check_network.mjs", site, tmp_path, asked, env, look)
 
 
 @needs_node
@@ -141,22 +145,14 @@ def test_features_and_network_of_skull_king_are_those_of_the_policy(skull_king, 
         _, logits, value = network.apply(policy.player().params, (), features, state.legal_action_mask)
         return env.features(words), logits, value
 
-    begin, step = jax.jit(whole.init_from_decks), jax.jit(whole.step)
     setup = {"players": 4, "expansion": True, "abilities": True}
     asked = [
         {"setup": setup, "decks": game["decks"], "first": game["first"],
          "actions": [decision[3] for entry in game["rounds"] for decision in entry["dec"]]}
         for game in chosen
     ]  # fmt: skip
-    answers = run_node("check_skull_king.mjs", skull_king, tmp_path, map(json.dumps, asked))
-    compared, phases = 0, set()
-    for game, answer in zip(asked, answers, strict=True):
-        state = begin(jnp.asarray(game["decks"], jnp.int32), jnp.int32(game["first"]))
-        for action, found in zip(game["actions"], json.loads(answer), strict=True):
-            check_answer(found, state, *look(state))
-            phases.add(int(state.game.phase))
-            state, compared = step(state, jnp.int32(action), jax.random.key(0)), compared + 1
-    assert compared >= 1000 and phases == set(range(6))
+    states = states_compared("check_skull_king.mjs", skull_king, tmp_path, asked, whole, look)
+    assert {int(state.game.phase) for state in states} == set(range(6))
 
 
 def test_nothing_is_loaded_from_elsewhere(site):

@@ -1,7 +1,6 @@
 """Environments of gymnax (Lange 2022, https://github.com/RobertTLange/gymnax): ``make("gymnax:CartPole-v1")``.
 
-One seat, discrete actions. gymnax 1.0 distinguishes termination from truncation; older versions report one
-``done`` for both, and truncation is recovered by asking whether the state would also be terminal without a time limit.
+One seat, discrete actions. Since version 1.0 gymnax tells ends and cuts apart.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from flax import struct
 from jaxrl_envs.adapters import require
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, public_fields
 from jaxrl_envs.shared.errors import UserError, nearest
-
-_NO_LIMIT = 2**30
 
 
 @struct.dataclass
@@ -64,17 +61,13 @@ class GymnaxEnv(Env):
 
     def _step(self, state: State, action: jax.Array, key: Key) -> State:
         observation, inner, reward, done, _ = self.game.step_env(key, state.inner, action, self.params)
-        if hasattr(self.game, "is_truncated"):
-            terminated, truncated = done, self.game.is_truncated(inner, self.params)
-        else:
-            terminated = self.game.is_terminal(inner, self.params.replace(max_steps_in_episode=_NO_LIMIT))
-            truncated = done
+        truncated = self.game.is_truncated(inner, self.params)
         return state.replace(
             observation=_like(observation, state.observation),
             inner=_like(inner, state.inner),
             rewards=jnp.reshape(reward, 1).astype(jnp.float32),
-            terminated=jnp.asarray(terminated, bool),
-            truncated=jnp.asarray(truncated & ~terminated, bool),
+            terminated=jnp.asarray(done, bool),
+            truncated=jnp.asarray(truncated & ~done, bool),
         )
 
     def observe(self, state: State, seat: jax.Array) -> PyTree:

@@ -204,12 +204,9 @@ def _require_lost(probe: Probe, states: State, action: np.ndarray, seats: np.nda
     expected = np.where(is_offender, -penalty, penalty / max(env.num_players - 1, 1))
     right = np.allclose(np.asarray(after.rewards), expected, atol=1e-6)
     require(right, f"rewards after {name} are {np.asarray(after.rewards)[0]}, not {expected[0]}")
-    require_same(after.replace(**_public(states)), states, f"{name} was executed: {{}} changed")
-
-
-def _public(state: State) -> dict[str, object]:
-    names = ("legal_action_mask", "rewards", "terminated", "illegal_action", "observation")
-    return {name: getattr(state, name) for name in names}
+    told = ("legal_action_mask", "rewards", "terminated", "illegal_action", "observation")
+    before = {each: getattr(states, each) for each in told}
+    require_same(after.replace(**before), states, f"{name} was executed: {{}} changed")
 
 
 def mask_all_true_at_end(probe: Probe) -> None:

@@ -10,13 +10,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.buffer_callback import buffer_callback
 
 from jaxrl_envs.shared.errors import UserError
-
-try:
-    from jax.experimental.buffer_callback import buffer_callback
-except ImportError:  # a jax without it
-    buffer_callback = None  # type: ignore[assignment]
 
 Outputs = tuple[np.ndarray, ...]
 
@@ -39,8 +35,6 @@ def call_host(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruc
     def returned(*arguments: jax.Array) -> Any:
         return jax.pure_callback(_Returned(function, forms), forms, *arguments, vmap_method="broadcast_all")
 
-    if buffer_callback is None:
-        return returned(*arguments)
     return jax.lax.platform_dependent(*arguments, cpu=in_place, default=returned)
 
 

@@ -9,6 +9,7 @@ not allow. `HostPool` (`jaxrl_envs.host.bridge`) is the fast way to play many ga
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +93,7 @@ class HostEnv(Env):
 
     def _step(self, state: State, action: jax.Array, key: Key) -> State:
         action = jnp.asarray(action, jnp.int32)
-        blob, *fields = call_host(self._host_step, self._outputs(), state.blob, action, _seeds(key))
+        blob, *fields = call_host(_Call(self._play, step_states), self._outputs(), state.blob, action, _seeds(key))
         player, observation, mask, rewards, terminated, truncated, stats, info = fields
         return state.replace(
             current_player=player,
@@ -109,12 +110,13 @@ class HostEnv(Env):
 
     def reset(self, state: State, key: Key) -> State:
         """Returns the next episode of a finished game; the engine computes it for finished games only."""
-        return self._dealt(call_host(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
+        arrays = state.blob, is_over(state), _seeds(key)
+        return self._dealt(call_host(_Call(self._play, reset_states), self._outputs(), *arrays))
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F]."""
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
-        return call_host(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
+        return call_host(_Call(self._play, observe_states), (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
         """The private state of bots is all that a game of perfect information hides; the engine draws it again."""
@@ -122,7 +124,8 @@ class HostEnv(Env):
             return None
         form = jax.ShapeDtypeStruct((self.game.state_bytes,), jnp.uint8)
         seat = jnp.asarray(seat, jnp.int32)
-        return state.replace(blob=call_host(self._host_permute, (form,), state.blob, seat, _seeds(key))[0])
+        permute = _Call(self._play, permute_states)
+        return state.replace(blob=call_host(permute, (form,), state.blob, seat, _seeds(key))[0])
 
     def play_on(
         self, state: State, action: jax.Array, bots: jax.Array, seat: jax.Array, turns: jax.Array, key: Key
@@ -181,7 +184,7 @@ class HostEnv(Env):
     def _ask(self, number: jax.Array | int, state: State, key: Key) -> jax.Array:
         form = jax.ShapeDtypeStruct(self._asked, jnp.int32)
         numbers = jnp.broadcast_to(jnp.asarray(number, jnp.int32), self._asked)
-        return call_host(self._host_bot, (form,), state.blob, numbers, _seeds(key))[0]
+        return call_host(_Call(self._play, ask_bots), (form,), state.blob, numbers, _seeds(key))[0]
 
     # ---- people -----------------------------------------------------------------------------------------------------
 
@@ -210,14 +213,6 @@ class HostEnv(Env):
         with self._deal.lend() as (engine, blank):
             init_states(engine, seeds, blank, outputs)
 
-    def _host_step(self, outputs: Outputs, blobs: np.ndarray, actions: np.ndarray, seeds: np.ndarray) -> None:
-        with self._play.lend() as (engine, _):
-            step_states(engine, blobs, actions, seeds, outputs)
-
-    def _host_permute(self, outputs: Outputs, blobs: np.ndarray, seats: np.ndarray, seeds: np.ndarray) -> None:
-        with self._play.lend() as (engine, _):
-            permute_states(engine, blobs, seats, seeds, outputs[0])
-
     def _host_play_on(self, outputs: Outputs, blobs: np.ndarray, *arrays: np.ndarray) -> None:
         *fields, returns = outputs
         count = len(blobs)
@@ -230,18 +225,6 @@ class HostEnv(Env):
         with self._crew.lend() as (engine, _), ThreadPoolExecutor(engine.num_games) as threads:
             for done in [threads.submit(work, game) for game in range(engine.num_games)]:
                 done.result()
-
-    def _host_reset(self, outputs: Outputs, blobs: np.ndarray, over: np.ndarray, seeds: np.ndarray) -> None:
-        with self._play.lend() as (engine, _):
-            reset_states(engine, blobs, over, seeds, outputs)
-
-    def _host_observe(self, outputs: Outputs, blobs: np.ndarray, seats: np.ndarray) -> None:
-        with self._play.lend() as (engine, _):
-            observe_states(engine, blobs, seats, outputs[0])
-
-    def _host_bot(self, outputs: Outputs, blobs: np.ndarray, numbers: np.ndarray, seeds: np.ndarray) -> None:
-        with self._play.lend() as (engine, _):
-            ask_bots(engine, blobs, numbers, seeds, outputs[0])
 
     @property
     def _asked(self) -> tuple[int, ...]:
@@ -311,6 +294,18 @@ class _Engines:
         blank = np.empty((self._num_games, game.state_bytes), np.uint8)
         blank_states(engine, blank)
         return engine, blank
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """A function of pure.pyx on one of the engines; hashable, so that a program is compiled once."""
+
+    engines: _Engines
+    function: Callable[..., None]
+
+    def __call__(self, outputs: Outputs, *arrays: np.ndarray) -> None:
+        with self.engines.lend() as (engine, _):
+            self.function(engine, *arrays, outputs if len(outputs) > 1 else outputs[0])
 
 
 def _seeds(key: Key) -> jax.Array:

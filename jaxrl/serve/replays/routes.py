@@ -58,7 +58,9 @@ class ReplayRoutes:
             raise UserError("game must be the number of a game in its file.")
         path = await self._server.run("work", self.library.find, request.query_params.get("file", ""))
         found = self.recordings.open(path, number)
-        return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": _age(found)})
+        head = found.file("head")
+        age = head.stat().st_mtime_ns if head is not None else 0  # of what is told of it so far
+        return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": age})
 
     async def part(self, request: Request) -> Response:
         """GET a part of an open game: head, games, or the number of a frame; 202 as long as it is not there."""
@@ -128,12 +130,6 @@ class ReplayRoutes:
 def _known(found: Opening) -> bool:
     """Returns whether the recording holds the players' decisions."""
     return (found.folder / state_store.NAME).is_file()
-
-
-def _age(found: Opening) -> int:
-    """Modification time of the head in nanoseconds, or 0 if it does not exist yet."""
-    file = found.file("head")
-    return file.stat().st_mtime_ns if file is not None else 0
 
 
 def routes(server: Server) -> list[BaseRoute]:

@@ -11,7 +11,6 @@ import random
 import threading
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,8 @@ class PeopleRatings:
         self._known: dict[str, float] = {}
         try:
             found = files.read(file)
-            self._known = {key: float(value) for key, value in found.items() if _is_rating(value)}
+            numbers = {key: value for key, value in found.items() if type(value) in (int, float)}
+            self._known = {key: float(value) for key, value in numbers.items() if abs(value) <= FARTHEST}
         except (UserError, AttributeError):
             pass  # no game has been finished yet, or the file is damaged: ratings start again
 
@@ -72,7 +72,3 @@ class PeopleRatings:
             while len(self._known) > MOST:
                 del self._known[next(iter(self._known))]
             files.write(self._file, json.dumps(self._known).encode())
-
-
-def _is_rating(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= FARTHEST

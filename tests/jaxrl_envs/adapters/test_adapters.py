@@ -129,29 +129,3 @@ def test_gymnax_refusals():
     with pytest.raises(UserError, match="continuous actions"):
         make("gymnax:Pendulum-v1")
     assert options_of("gymnax:CartPole-v1")["max_steps"].default == 0
-
-
-def test_gymnax_before_1_0_reports_cuts_too():
-    """The older interface: one `done` for ends and cuts, no `is_truncated`."""
-    gymnax = pytest.importorskip("gymnax", reason="gymnax is not installed: pip install 'jaxrl[games]'")
-    env = make("gymnax:CartPole-v1", max_steps=3)
-
-    class Older:
-        def reset_env(self, key, params):
-            return gymnax.make("CartPole-v1")[0].reset_env(key, params)
-
-        def is_terminal(self, state, params):
-            return (jnp.abs(state.x) > 2.4) | (state.time >= params.max_steps_in_episode)
-
-        def step_env(self, key, state, action, params):
-            observation, state, reward, _, info = gymnax.make("CartPole-v1")[0].step_env(key, state, action, params)
-            return observation, state, reward, self.is_terminal(state, params), info
-
-    env.game = Older()
-    state = env.init(jax.random.key(0))
-    for time in range(3):
-        state = env.step(state, jnp.int32(time % 2), jax.random.key(1))
-    assert bool(state.truncated) and not bool(state.terminated)
-    far = state.replace(inner=state.inner.replace(x=jnp.float32(5.0), time=jnp.int32(0)), truncated=jnp.bool_(False))
-    far = env.step(far, jnp.int32(0), jax.random.key(1))
-    assert bool(far.terminated) and not bool(far.truncated)

@@ -11,10 +11,10 @@ import pytest
 
 from jaxrl_envs.conformance import check
 from jaxrl_envs.contract.registry import make
-from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.env import HostEnv
-from jaxrl_envs.host.game import RANDOM, make_buffers
+from jaxrl_envs.host.game import RANDOM
 from jaxrl_envs.shared.errors import UserError
+from tests.support.pools import begun
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed: pip install 'jaxrl[openspiel]'")
 
@@ -87,12 +87,10 @@ def test_chance_follows_its_probabilities(name, pair):
 def test_repeats_are_exact_for_any_number_of_threads_and_saved_games_go_on():
     def play(threads):
         engine = make("openspiel:leduc_poker(players=3)").game.engine(6, seed=5)
-        rows, seen = make_buffers(engine, 6), []
-        with HostPool(engine, threads=threads) as pool:
-            pool.start(rows)
+        seen = []
+        with begun(engine, threads=threads) as (_, rows, act):
             for _ in range(40):
-                pool.send(np.full(6, RANDOM, np.int32), rows)
-                pool.recv()
+                act(np.full(6, RANDOM, np.int32))
                 seen.append([rows.observation.copy(), rows.action.copy(), rows.rewards.copy(), rows.terminated.copy()])
         return engine, seen
 

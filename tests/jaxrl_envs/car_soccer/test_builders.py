@@ -1,6 +1,6 @@
 """docs/games/car_soccer_parts.md lists all that a user of car soccer may compose, in the words of the docstrings.
 
-After a change: python -m tests.jaxrl_envs.car_soccer.test_builders > docs/games/car_soccer_parts.md
+After a change its tables are made again: python -m tests.jaxrl_envs.car_soccer.test_builders
 """
 
 from __future__ import annotations
@@ -18,56 +18,6 @@ from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "games" / "car_soccer_parts.md"
 
-HEAD = """\
-# Car soccer: what can be composed
-
-Everything below is chosen by name under `env.options` (`jaxrl config --env car_soccer` explains all options) and is a
-pure function: setters of a key and the scene; views, conditions and bots of the game; rewards of one decision, which
-is the game before and after it and what happened. A subclass of `CarSoccer` with larger tables has parts of its own:
-
-```python
-class Mine(CarSoccer):
-    REWARDS = {**CarSoccer.REWARDS, "upside_down": Component(upside_down, "mechanics", 0.1, rate=True)}
-```
-"""
-
-REWARDS = """\
-`reward_mode` gives every group of components a factor, `rewards` sets single weights in their place (0 leaves one out),
-and `reward_mode: listed` pays those alone. Weights of what lasts are per second, those of events are paid once, and
-`factors` multiply all in overtime, close matches and for who is behind. What a car earns by itself in a decision is cut
-to `reward_clip`, then `team_spirit` and `zero_sum` exchange it. Each component's share in the return is a figure
-`reward_NAME` in logs and evaluations, and `reward_clipped` is how much the cut has taken off in an episode, whatever
-its sign: where that is not near 0, components that are large, alone or together, count for less than their weights say,
-and `jaxrl bench --without` finds them worth less. Raise `reward_clip` then, or lower the weights.
-
-**Annealing.** Weights may change while a policy learns, and nothing is compiled again: two values go from the first to
-the second in a straight line, over the share `annealed_by` of the training; so do two modes. Evaluations pay as at the
-end.
-
-```yaml
-env:
-  options:
-    reward_mode: [dense, sparse]                        # from all that leads to goals to goals alone
-    rewards: {touch: [0.5, 0], goal: 10, approach: [0.5, 0]}
-    annealed_by: 0.5                                    # done after half of the training
-```
-
-In steps, and by what is won, a curriculum changes them; each of its stages is compiled when the training comes to it:
-
-```yaml
-curriculum:
-  - {name: touches, env.options.rewards: {touch: 0.5, approach: 0.5}, until: {steps: 20_000_000}}
-  - {name: goals, env.options.rewards: {touch: 0, approach: 0}}
-```
-
-**Ablation.** What each weight is worth is measured by trainings without it, several seeds of each in one program, all
-evaluated in the same game, and told with intervals over seeds. What was trained already is not trained again:
-
-```bash
-jaxrl bench car_soccer_shoot --without env.options.rewards --seeds 5
-```
-"""
-
 
 def said(part: Callable) -> str:
     """The first paragraph of a docstring, without the type or the verb that it may begin with."""
@@ -82,9 +32,8 @@ def rows(head: list[str], body: list[list[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
-def listed(title: str, parts: Mapping[str, Callable], note: str = "") -> str:
-    body = [[f"`{name}`", said(part)] for name, part in parts.items()]
-    return f"## {title}\n\n{note}{rows(['name', 'is'], body)}"
+def parts(table: Mapping[str, Callable]) -> str:
+    return rows(["name", "is"], [[f"`{name}`", said(part)] for name, part in table.items()])
 
 
 def rewards() -> str:
@@ -104,24 +53,24 @@ def modes() -> str:
 
 
 def page() -> str:
-    """The whole page as it should be."""
+    """The page as it should be: its own words with the tables made again."""
     told = registry.options_of("car_soccer")["actions"].doc
-    sets = "".join(f"- `{name}`: {words}\n" for name, words in re.findall(r"(\w+) \((.*?)\)", told))
-    players = {"random": CarSoccer.random_action, **bots.DRIVERS}
-    parts = [
-        HEAD,
-        listed("State setters (`setters`, by weight)", CarSoccer.SETTERS),
-        listed("Observations (`observation`)", CarSoccer.OBSERVATIONS),
-        listed("Parts that follow the observation (`extras`)", CarSoccer.EXTRAS),
-        f"## Actions (`actions`)\n\n{sets}",
-        listed("Terminations (`terminations`)", CarSoccer.TERMINATIONS),
-        listed("Truncations (`truncations`, with seconds)", CarSoccer.TRUNCATIONS),
-        listed("Bots (`seats`, `league`, `evaluate.opponents`)", players),
-        f"## Rewards (`rewards`)\n\n{REWARDS}",
-        f"Factors of the groups in each mode:\n\n{modes()}",
-        f"{len(compose.COMPONENTS)} components, with their weights in mode `dense` before its factors:\n\n{rewards()}",
-    ]
-    return "\n".join(parts)
+    made = {
+        "## State setters (`setters`, by weight)": parts(CarSoccer.SETTERS),
+        "## Observations (`observation`)": parts(CarSoccer.OBSERVATIONS),
+        "## Parts that follow the observation (`extras`)": parts(CarSoccer.EXTRAS),
+        "## Actions (`actions`)": "".join(f"- `{n}`: {words}\n" for n, words in re.findall(r"(\w+) \((.*?)\)", told)),
+        "## Terminations (`terminations`)": parts(CarSoccer.TERMINATIONS),
+        "## Truncations (`truncations`, with seconds)": parts(CarSoccer.TRUNCATIONS),
+        "## Bots (`seats`, `league`, `evaluate.opponents`)": parts({"random": CarSoccer.random_action, **bots.DRIVERS}),
+        "Factors of the groups in each mode:": modes(),
+        "components, with their weights in mode `dense` before its factors:": rewards(),
+    }
+    text = re.sub(r"\d+(?= components, with)", str(len(compose.COMPONENTS)), PAGE.read_text(encoding="utf-8"))
+    for head, table in made.items():
+        before, _, after = text.partition(f"{head}\n\n")
+        text = f"{before}{head}\n\n{table}" + "\n".join(["", *after.split("\n\n", 1)[1:]])
+    return text
 
 
 def test_the_page_lists_everything_in_its_own_words():
@@ -170,4 +119,4 @@ def test_what_users_of_rlgym_are_told_exists():
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-// For each game on stdin ({decks, start, actions}): what the seat to move feeds the network before each action, what
+// For each game on stdin ({decks, first, actions}): what the seat to move feeds the network before each action, what
 // the network answers, and the legal actions. Usage: node check_network.mjs FOLDER
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -17,8 +17,8 @@ function redrawn(game, seat) {
 const file = readFileSync(`${process.argv[2]}/policy.bin`);
 const network = readNetwork(file.buffer.slice(file.byteOffset, file.byteOffset + file.length));
 for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
-  const { decks, start, actions } = JSON.parse(line), found = [];
-  let game = begin(decks, start);
+  const { decks, first, actions } = JSON.parse(line), found = [];
+  let game = begin(decks, first);
   for (const action of actions) {
     const seen = view(game, toMove(game)), read = features(seen, network.settings.features);
     const { logits, value } = network.evaluate(read, legalActions(seen.queue, seen.hand));

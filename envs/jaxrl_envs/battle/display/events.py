@@ -43,7 +43,9 @@ def describe(before: BattlePosition, action: int, after: BattlePosition, seat: i
         said.append(f"{side_name(question.side, seat)} {verb} {COSTS[action]} CP.")
     for side in (0, 1):
         scored = turned and side == after.active and after.mission == "hold"
-        (later if scored else said).extend(_points(before, after, side, seat))
+        if won := after.points[side] - before.points[side]:
+            verb = "score" if side == seat else "scores"
+            (later if scored else said).append(f"{side_name(side, seat)} {verb} {won} VP ({after.points[side]}).")
     if after.over:
         said.append(f"The battle is over: {outcome(after, seat)}.")
     elif turned:
@@ -160,13 +162,6 @@ def _short_charge(before: BattlePosition, action: int, after: BattlePosition, se
     if open_still or not new.alive or old.cells[0] != new.cells[0] or "charged" in new.flags:
         return []
     return [f"{_whose(new, seat)} falls short."]
-
-
-def _points(before: BattlePosition, after: BattlePosition, side: int, seat: int | None) -> list[str]:
-    """Returns victory points that a side got."""
-    won = after.points[side] - before.points[side]
-    verb = "score" if side == seat else "scores"
-    return [f"{side_name(side, seat)} {verb} {won} VP ({after.points[side]})."] if won else []
 
 
 def _count(number: int, what: str) -> str:

@@ -24,7 +24,6 @@ GOLD, PALE, DIM = "#f5c64d", "#f9efd9", "#b7b3c9"
 OWNERS = (("#157a86", "#d9f0ee"), ("#c2503a", "#fbe3d4"))  # ink and paper of each seat's cards
 QUEUE_Y, QUEUE_X, STEP = 388, 354, 110
 BAR, EXIT = (28, 264), (872, 1092)  # left and right edge of the two rooms
-TOP, BOTTOM = 28, 752
 FRONT = 602, 0.94  # height and scale of the cards in the hand in front
 BACKGROUND = svg.shapes(Path(__file__).with_name("background.svg"))["all"]  # street, carpet, and both rooms
 _text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)

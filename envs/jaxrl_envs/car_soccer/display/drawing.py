@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 2 * (field.BACK + NET) * UNIT, 2 * field.SIDE * UNIT
 HEAD, GAP, SIDE_HEIGHT, FOOT = 70.0, 30.0, field.CEILING * UNIT, 60.0
 LEFT, TOP = 30.0, HEAD
 FLOOR = TOP + HEIGHT + GAP + SIDE_HEIGHT  # where the view from the side stands
-PAGE, GRASS, LINE, BALL, WORDS = "#14181f", "#1f2e2a", "#4b6b60", "#f2ead7", "#f2ead7"
+PAGE, BALL, WORDS = "#14181f", "#f2ead7", "#f2ead7"
 COLOURS = ("#4aa3ff", "#ff9a3d")
 BACKGROUND = svg.shapes(Path(__file__).with_name("background.svg"))["all"]  # the field from above and from the side
 NUMBERS = "#10131a"
@@ -134,16 +134,11 @@ def _ball(clock: Clock, frames: Sequence[Frame]) -> list[str]:
     return [_moving(clock, shadow, above), _moving(clock, ball, lifted), _moving(clock, ball, side)]
 
 
-def car_outline(fill: str) -> str:
-    """Returns a car from above around the origin, which drives to the right."""
-    half, wide = CAR_LENGTH / 2, CAR_WIDTH / 2
-    outline = f"M{-half} {-wide}H{half - 5}L{half} {-wide / 2}V{wide / 2}L{half - 5} {wide}H{-half}Z"
-    return f'<path d="{outline}" fill="{fill}"/>'
-
-
 def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
     """Returns a car from above and from the side, with its flame, its number and its boost."""
-    half, body = CAR_LENGTH / 2, car_outline(COLOURS[team])
+    half, wide = CAR_LENGTH / 2, CAR_WIDTH / 2
+    outline = f"M{-half} {-wide}H{half - 5}L{half} {-wide / 2}V{wide / 2}L{half - 5} {wide}H{-half}Z"
+    body = f'<path d="{outline}" fill="{COLOURS[team]}"/>'
     flame = f'<path d="M{-half} -5L{-half - 14} 0L{-half} 5Z" fill="#ffef9f"/>'
     flames = clock.variants([bool(frame.boosting[seat]) or None for frame in frames], always(flame))
     label = text(0, 4.5, str(seat), 13, NUMBERS)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.spatial.transform import Rotation
 
 from jaxrl_envs.car_soccer import actions, field
 from jaxrl_envs.car_soccer.display import render
@@ -78,7 +79,7 @@ class DrivenCars:
         state = state.replace(game=after.game, terminated=after.terminated, truncated=after.truncated)
         arena, board = state.game.arena, state.game.board
         cars = arena.cars
-        turns = quaternions(cars.axes.forward.array, cars.axes.up.array, jnp)
+        turns = quaternions(cars.axes.forward.array, cars.axes.up.array, jnp, Rotation)
         ball = jnp.array([0, 0, 0, 1, 0], jnp.float32)
         row = [
             jnp.stack([arena.tick / field.TICKS, board.kickoffs, after.terminated | after.truncated]),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jaxrl_envs.car_soccer import field, golden
 from jaxrl_envs.car_soccer.display.drawing import COLOURS, NET
@@ -144,26 +145,14 @@ def _arena() -> dict[str, Any]:
     return {"outline": [list(map(float, point)) for point in outline], "height": field.CEILING, "goals": goals}
 
 
-def quaternions(forward: Any, up: Any, xp: Any = np) -> Any:
-    """[..., 4], x, y, z, w >= 0 of the turns that bring x, y, z to forward, left, up.
+def quaternions(forward: Any, up: Any, xp: Any = np, rotation: Any = Rotation) -> Any:
+    """[N, 4], x, y, z, w >= 0 of the turns that bring x, y, z to forward, left, up.
 
     Args:
-      forward, up: [..., 3], at right angles and of length 1.
-      xp: numpy, or jax.numpy.
+      forward, up: [N, 3], at right angles and of length 1.
+      xp, rotation: numpy and scipy's class, or jax.numpy and jax's.
     """
-    left = xp.cross(up, forward)
-    (fx, fy, fz), (lx, ly, lz), (ux, uy, uz) = (xp.moveaxis(axis, -1, 0) for axis in (forward, left, up))
-    rows = (  # four times the products of the quaternion's parts: each row is the quaternion, times one of them
-        (1 + fx - ly - uz, fy + lx, ux + fz, lz - uy),
-        (fy + lx, 1 - fx + ly - uz, uy + lz, ux - fz),
-        (ux + fz, uy + lz, 1 - fx - ly + uz, fy - lx),
-        (lz - uy, ux - fz, fy - lx, 1 + fx + ly + uz),
-    )
-    products = xp.stack([xp.stack(row, -1) for row in rows], -2)
-    longest = xp.argmax(xp.diagonal(products, axis1=-2, axis2=-1), -1)  # the others may be as short as rounding
-    found = xp.take_along_axis(products, longest[..., None, None], -2)[..., 0, :]
-    found = found / xp.linalg.norm(found, axis=-1, keepdims=True)
-    return xp.where(found[..., 3:] < 0, -found, found)
+    return rotation.from_matrix(xp.stack([forward, xp.cross(up, forward), up], -1)).as_quat(canonical=True)
 
 
 def _heights(seconds: np.ndarray, sketches: Sequence[Mapping[str, Any]], frames: int) -> list[list[float]]:

@@ -21,15 +21,8 @@ SIZE, SMALL, FOOT = 0.022, 0.013, 0.055  # of letters, of those of long lines, a
 PAGE, WORDS = "#14181f", "#f2ead7"
 NAMESPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 SIZES = ("viewBox", "width", "height")
-SHARED = {
-    "transform",
-    "fill",
-    "stroke",
-    "stroke-width",
-    "font-family",
-    "font-size",
-    "text-anchor",
-}  # by each part alone
+# What each part of a group has for itself.
+SHARED = {"transform", "fill", "stroke", "stroke-width", "font-family", "font-size", "text-anchor"}
 
 
 def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) -> str:

@@ -53,6 +53,7 @@ def _panel(x: float, y: float, name: str, earned: np.ndarray) -> list[str]:
     low, up = min(0.0, float(earned.min())), max(0.0, float(earned.max()))
     scale = (high - HEAD - 8) / ((up - low) or 1.0)
     steps = np.unique(np.linspace(0, len(earned) - 1, POINTS).astype(int))
+    ends = " / ".join(f"{float(value):.3g}" for value in earned[-1])
     along = left + 6 + (wide - 12) * steps / max(len(earned) - 1, 1)
 
     def height(value: float) -> float:
@@ -62,14 +63,10 @@ def _panel(x: float, y: float, name: str, earned: np.ndarray) -> list[str]:
         svg.rect(left, top, wide, high, 4, GROUND),
         svg.path(f"M{svg.number(left)} {svg.number(height(0.0))}h{svg.number(wide)}", ZERO, 1),
         svg.text(left + 6, top + 17, name.replace("_", " "), 13, WORDS, 'text-anchor="start"'),
-        svg.text(left + wide - 6, top + 17, _ends(earned[-1]), 11, WORDS, 'text-anchor="end"'),
+        svg.text(left + wide - 6, top + 17, ends, 11, WORDS, 'text-anchor="end"'),
     ]
     for seat in range(earned.shape[1]):
         points = zip(along, earned[steps, seat], strict=True)
         line = "L".join(f"{svg.number(at)} {svg.number(height(float(value)))}" for at, value in points)
         lines.append(svg.path(f"M{line}", COLOURS[seat % len(COLOURS)], 1.5))
     return lines
-
-
-def _ends(values: np.ndarray) -> str:
-    return " / ".join(f"{float(value):.3g}" for value in values)

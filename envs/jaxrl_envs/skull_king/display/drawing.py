@@ -39,7 +39,9 @@ def draw(table: SkullKingPosition) -> str:
         tilt = 7 * math.sin(2.4 * number + table.tricks)
         scale = PLAYED if len(table.seats) <= 6 else 1.0
         parts.append(draw_card(play, x, y, tilt=tilt, scale=scale, glow=number == table.winner))
-    parts += [_middle(table), _hand(table, first)]
+    x, y = CENTRE
+    parts += [_text(x, y - 16 + 22 * i, *line) for i, line in enumerate(headlines(table))]
+    parts.append(_hand(table, first))
     return svg.document(WIDTH, HEIGHT, parts)
 
 
@@ -68,7 +70,8 @@ def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float,
         _pips(seat, left + 12, top + 46),
     ]
     parts.append(_text(left + width - 12, top + 51, ", ".join(remarks(table, number)), 14, DIM, 'text-anchor="end"'))
-    parts.append(_other_hand(seat, middle, top + 73) if not main else _notes(seat, middle, top + 76))
+    notes = _text(middle, top + 76, "; ".join(seat.notes), 13.5, DIM)
+    parts.append(notes if main else _other_hand(seat, middle, top + 73))
     return "".join(parts)
 
 
@@ -130,10 +133,6 @@ def _small_card(card: int, x: float, y: float) -> str:
         f'<g data-card="{card}" transform="translate({x:.1f},{y:.1f})"><rect x="-14.5" y="-15.5" width="29" '
         f'height="31" rx="4" fill="{style.paper}" stroke="{style.ink}" stroke-width="2"/>{face}</g>'
     )
-
-
-def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
-    return _text(x, y, "; ".join(seat.notes), 13.5, DIM)
 
 
 # ---- cards ----------------------------------------------------------------------------------------------------------
@@ -217,11 +216,6 @@ def actions_of(table: SkullKingPosition, card: int) -> tuple[int, ...]:
     """Returns the actions that play or discard a card."""
     pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
     return (rules.FIRST_PLAY + card, *pirate)
-
-
-def _middle(table: SkullKingPosition) -> str:
-    x, y = CENTRE
-    return "".join(_text(x, y - 16 + 22 * i, *line) for i, line in enumerate(headlines(table)))
 
 
 def headlines(table: SkullKingPosition) -> list[tuple[str, float, str, str]]:

@@ -45,7 +45,8 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
         bid = field(old.round.bids, actor) + action - rules.FIRST_HARRY - 1
         verb = "keep" if action == rules.FIRST_HARRY + 1 else "change"
         said = [f"{does(actor, seat, verb)} the bid {'of' if verb == 'keep' else 'to'} {bid}."]
-    return " ".join([*said, *_points(old, new, seat)])
+    gained = [f"{points:+d}" if points else "0" for points in _gained(old, new)]  # in a round that ended
+    return " ".join([*said, *([f"Points of round {int(old.number)}: {_each(gained, seat)}."] if gained else [])])
 
 
 def promise(env, state: State, action: int) -> str:
@@ -115,12 +116,6 @@ def _ability(
     if pirate == c.HARRY and int(new.round.harry) == winner:
         return [f"{who(winner, seat)} may change the bid at the end of the round."]
     return []
-
-
-def _points(old: rules.SkullKingGame, new: rules.SkullKingGame, seat: int | None) -> list[str]:
-    """Returns the points of a round that ended, seat by seat."""
-    gained = [f"{points:+d}" if points else "0" for points in _gained(old, new)]
-    return [f"Points of round {int(old.number)}: {_each(gained, seat)}."] if gained else []
 
 
 def _each(words: list[str], seat: int | None) -> str:

@@ -70,13 +70,8 @@ def _hand_top(table: SkullKingPosition) -> float:
     return _top(table) + (258 if len(table.seats) <= 4 else 330) + OWN
 
 
-def _rows(table: SkullKingPosition) -> int:
-    """Returns the rows of the hand; one round keeps its height."""
-    return -(-table.hand // IN_ROW)
-
-
 def _height(table: SkullKingPosition) -> float:
-    return _hand_top(table) + RAISED + STEP[1] * _rows(table)
+    return _hand_top(table) + RAISED + STEP[1] * -(-table.hand // IN_ROW)  # one round keeps its rows
 
 
 def _places(table: SkullKingPosition) -> list[tuple[int, float, float]]:

@@ -1,22 +1,18 @@
-"""Seeded random battles by the referee, as records in exactly the format of the golden battles.
-
-python -m tests.jaxrl_envs.battle.referee.battle_generate --battles 1000 --out /tmp/battles.jsonl.gz
+"""Seeded random battles by the referee, as records in exactly the format of the golden battles, which
+`tests.support.generate.write(path, records(seed, count))` writes.
 
 Rosters with every ability, sides of eight units, units of twenty models, maps with walls and every setting occur.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.jaxrl_envs.battle.referee.battle import CHARGE, FALL_BACK, MOVE, PROTECT, SNAP, Battle
 from tests.jaxrl_envs.battle.referee.battle_geometry import covered
 from tests.jaxrl_envs.battle.referee.battle_observe import observation
 from tests.jaxrl_envs.battle.referee.battle_script import STYLES, choices
-from tests.support.generate import write
 
 PLAYERS = ("random", *STYLES, "mixed", "noisy", "brawl")
 
@@ -181,17 +177,3 @@ def _sparse(battle: Battle, side: int) -> list[list[float]]:
 def records(seed: int, count: int, watched: float = 0.05) -> Iterator[dict]:
     """The records of `count` battles."""
     return (record(seed, number, watched) for number in range(count))
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="write random battles of the plain-Python referee")
-    parser.add_argument("--battles", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    write(arguments.out, records(arguments.seed, arguments.battles))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,13 @@
-"""Seeded random Beasty Bar games and bot choices by the referee, as records in exactly the format of the golden files.
-
-python -m tests.jaxrl_envs.beasty_bar.referee.beasty_bar_generate --games 20000 --out /tmp/games.jsonl.gz
-python -m tests.jaxrl_envs.beasty_bar.referee.beasty_bar_generate --bots --games 200 --out /tmp/bot_choices.jsonl.gz
-"""
+"""Seeded random Beasty Bar games and bot choices by the referee, as records in exactly the format of the golden files,
+which `tests.support.generate.write(path, games(seed, count))` writes, with `choices=True` those of bots."""
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar as referee
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_bots as bots
-from tests.support.generate import write
 
 DETERMINISTIC = [bot for bot in bots.BOTS if bot not in ("random", "noisy")]
 
@@ -62,18 +56,3 @@ def games(seed: int, count: int, *, choices: bool = False) -> Iterator[dict]:
             yield from bot_choices(seed, number)
         else:
             yield random_game(seed, number)
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description="write random games of the plain-Python Beasty Bar referee")
-    parser.add_argument("--games", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bots", action="store_true", help="the opponents' choices instead of whole games")
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    write(arguments.out, games(arguments.seed, arguments.games, choices=arguments.bots))
-
-
-if __name__ == "__main__":
-    main()
