@@ -38,6 +38,7 @@ class Network(NamedTuple):
     dropout: float = 0.0  # dropout rate; 0: `apply` ignores its key, so callers need not make one
     noisy: bool = False  # whether the key also draws the noise of noisy layers
     normaliser: Normaliser | None = None  # of the features, if they are normalised
+    prepare: Callable[[Params], Params] = lambda params: params  # once for many answers; `apply` reads both
 
     @property
     def remembers(self) -> bool:

@@ -14,12 +14,12 @@ from jaxrl.networks import distributions, normaliser, recurrent
 from jaxrl.networks.base import Memory, Network, NetworkModule, Params
 from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.config import NetworkConfig
-from jaxrl.networks.mlp import MLP, Heads
+from jaxrl.networks.mlp import MLP, Heads, Products, products_of
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.networks.recurrent import Recurrent, Torso
 from jaxrl.networks.transformer import Transformer
 from jaxrl_envs.contract.env import Env
-from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared import kernels, user_code
 from jaxrl_envs.shared.errors import UserError
 
 NOISE = "noise"  # name of the random stream of noisy layers; without it they use their means
@@ -91,12 +91,19 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
             settings = {"rngs": {NOISE: key}}
         elif built.dropout and key is not None:
             settings = {"deterministic": False, "rngs": {"dropout": key}}
-        found: Any = module.apply({"params": params}, *arguments, **settings)
+        ready = prepare(params)
+        in_products = isinstance(ready, Products)
+        found: Any = ready(read) if in_products else module.apply({"params": params}, *arguments, **settings)
         memory, (logits, value) = found if built.memory else (memory, found)
         logits = env.from_canonical(logits, encoded.names) if isinstance(encoded, Renamed) else logits
         return memory, *heads.finish(logits, value, mask)
 
-    network = Network(env.num_actions, encode, init, apply, memory, dropout=built.dropout, noisy=heads.noisy)
+    def prepare(params: Params) -> Params:
+        plain = config.kind == "mlp" and config.hidden and config.activation == "relu" and not config.layer_norm
+        as_products = kernels.on_gpu() and plain and heads is POLICY and not isinstance(params, Products)
+        return products_of(params, config.compute_dtype) if as_products else params
+
+    network = Network(env.num_actions, encode, init, apply, memory, built.dropout, heads.noisy, prepare=prepare)
     return _normalising(network, env) if config.normalize else network
 
 
@@ -170,4 +177,7 @@ def _normalising(network: Network, env: Env) -> Network:
         found = normaliser.absorbed(statistics(params), network.encode, observations, weight, total)
         return params | {STATISTICS: found._asdict()}
 
-    return network._replace(init=init, apply=apply, normaliser=absorb)
+    def prepare(params: Params) -> Params:
+        return params | {INNER: network.prepare(params[INNER])}
+
+    return network._replace(init=init, apply=apply, normaliser=absorb, prepare=prepare)

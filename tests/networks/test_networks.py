@@ -16,12 +16,13 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.config import NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
+from jaxrl.networks.mlp import Products
 from jaxrl.training.make import make_program
 from jaxrl_envs.contract.env import Tokens
-from jaxrl_envs.shared import prng
+from jaxrl_envs.shared import kernels, prng
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import HighCard, TicTacToe
-from tests.support.training import compiled_network, small_config
+from tests.support.training import assert_close, compiled_network, small_config
 
 
 class Cards(HighCard):
@@ -48,6 +49,23 @@ CONFIGS = [
     NetworkConfig(kind="transformer", transformer=FULL, compute_dtype="bfloat16"),
     NetworkConfig(kind="transformer", transformer=FULL),
 ]
+
+
+@pytest.mark.parametrize(("hidden", "dtype"), [((32,), "float32"), ((32, 24), "float32"), ((32, 32), "bfloat16")])
+def test_an_mlp_for_a_gpu_gives_the_same_answers_and_gradients(hidden, dtype, monkeypatch) -> None:
+    network = make_network(NetworkConfig(hidden=hidden, compute_dtype=dtype), Cards())
+    params = jax.tree.map(lambda leaf: leaf + 0.01, network.init(jax.random.key(0)))  # biases begin at 0
+    observation, mask = example(8)
+
+    def loss(params):
+        _, logits, value = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), observation, mask)
+        return jnp.sum(jnp.sin(distributions.log_prob(logits, jnp.argmax(mask, axis=1)) + value)), (logits, value)
+
+    plain = jax.grad(loss, has_aux=True)(params)
+    monkeypatch.setattr(kernels, "on_gpu", lambda: True)
+    assert isinstance(network.prepare(params), Products)
+    assert_close(jax.grad(loss, has_aux=True)(params), plain, 1e-5 if dtype == "float32" else 0.05)
+    assert_close(loss(network.prepare(params))[1], plain[1], 1e-5 if dtype == "float32" else 0.05)
 
 
 def example(batch: int) -> tuple[jax.Array, jax.Array]:

@@ -1,7 +1,7 @@
 """Packs a batch of lanes into words, so that a loop on a GPU carries and stacks a single array.
 
-XLA copies a carried buffer that is read after its new value is written, and writes each stacked output by a kernel of
-its own. A card game has a hundred small leaves: launching those kernels takes longer than the game.
+XLA writes each stacked output by a kernel of its own, and copies a carried buffer that is read
+after its new value is written. A card game has a hundred small leaves: launching takes longer than the game.
 """
 
 from __future__ import annotations
@@ -25,25 +25,23 @@ class Packed(NamedTuple):
 
 
 def pack(tree: Any) -> Packed:
-    """Packs arrays [B, ...]; numbers of fewer than 32 bits share words."""
+    """Packs arrays [B, ...]; numbers of fewer than 32 bits share words with all others of their size."""
     leaves = jax.tree.leaves(tree)
-    rows = [row for leaf in leaves if _is_small(leaf) for row in _rows(leaf)]
-    words = lax.concatenate([lax.expand_dims(row, (0,)) for row in rows], 0)
-    return Packed(words, tuple(leaf for leaf in leaves if not _is_small(leaf)))
+    rows = [row for bits, group in _groups(leaves) for row in _rows(bits, [leaves[i] for i in group])]
+    return Packed(lax.concatenate(rows, 0), tuple(leaf for leaf in leaves if not _is_small(leaf)))
 
 
 def unpack(packed: Packed, like: Any) -> Any:
     """Inverts `pack`; `like` has the shapes and dtypes of the packed tree."""
     leaves, structure = jax.tree.flatten(like)
-    large, first, found = iter(packed.large), 0, []
-    for leaf in leaves:
-        if _is_small(leaf):
-            count = _num_words(leaf)
-            found.append(_leaf([packed.words[first + i] for i in range(count)], leaf))
-            first += count
-        else:
-            found.append(next(large))
-    return jax.tree.unflatten(structure, found)
+    large, words, found = iter(packed.large), packed.words, {}
+    for bits, group in _groups(leaves):
+        counts = [_numbers(leaves[i]) for i in group]
+        length = _num_words(bits, sum(counts))
+        numbers, words = _numbers_of(bits, words[:length]), words[length:]
+        for i, last in zip(group, np.cumsum(counts), strict=True):
+            found[i] = _leaf(numbers[last - _numbers(leaves[i]) : last].T, leaves[i])
+    return jax.tree.unflatten(structure, [found[i] if i in found else next(large) for i in range(len(leaves))])
 
 
 def pack_lane(tree: Any) -> Packed:
@@ -59,39 +57,54 @@ def unpack_lane(packed: Packed, like: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], tree)
 
 
+def _groups(leaves: list[Any]) -> list[tuple[int, list[int]]]:
+    """Returns (bits of a number, places of the small leaves with such numbers)."""
+    small = [i for i, leaf in enumerate(leaves) if _is_small(leaf)]
+    widths = sorted({_bits(leaves[i]) for i in small})
+    return [(bits, [i for i in small if _bits(leaves[i]) == bits]) for bits in widths]
+
+
 def _bits(leaf: Any) -> int:
     return 1 if leaf.dtype == bool else 8 * leaf.dtype.itemsize
 
 
-def _num_words(leaf: Any) -> int:
-    """Returns the number of words of one lane."""
-    return -(-leaf.size // leaf.shape[0] * _bits(leaf) // WORD)
+def _numbers(leaf: Any) -> int:
+    """Returns how many numbers of a leaf a lane has."""
+    return int(leaf.size // leaf.shape[0])
+
+
+def _num_words(bits: int, numbers: int) -> int:
+    return -(-numbers * bits // WORD)
 
 
 def _is_small(leaf: Any) -> bool:
-    return _bits(leaf) <= WORD and _num_words(leaf) <= LARGE
+    return _bits(leaf) <= WORD and _num_words(_bits(leaf), _numbers(leaf)) <= LARGE
 
 
-def _rows(leaf: jax.Array) -> list[jax.Array]:
-    """Returns the words of a leaf [B, ...], u32[B] each."""
-    bits = _bits(leaf)
-    flat = leaf.reshape(leaf.shape[0], -1)
-    if bits > 1:
-        flat = lax.bitcast_convert_type(flat, jnp.dtype(f"uint{bits}"))
-    columns = [flat[:, i].astype(jnp.uint32) for i in range(flat.shape[1])]
-    each = WORD // bits
-    words = [columns[i : i + each] for i in range(0, len(columns), each)]
-    return [sum((part << (bits * i) for i, part in enumerate(word[1:], 1)), word[0]) for word in words]
+def _rows(bits: int, leaves: list[jax.Array]) -> list[jax.Array]:
+    """Returns the words of leaves [B, ...] with numbers of `bits` bits, u32[..., B] each."""
+    unsigned = jnp.dtype(f"uint{max(bits, 8)}")
+    flat = [leaf.reshape(leaf.shape[0], -1) for leaf in leaves]
+    flat = [leaf if bits == 1 else lax.bitcast_convert_type(leaf, unsigned) for leaf in flat]
+    if bits == WORD:  # written out: a transposition is a kernel of its own
+        return [leaf[:, i][None] for leaf in flat for i in range(leaf.shape[1])]
+    numbers = jnp.concatenate([leaf.astype(jnp.uint32) for leaf in flat], axis=1)
+    each, words = WORD // bits, _num_words(bits, numbers.shape[1])
+    numbers = jnp.pad(numbers, ((0, 0), (0, words * each - numbers.shape[1]))).reshape(-1, words, each)
+    return [jnp.sum(numbers << np.arange(0, WORD, bits, dtype=np.uint32), axis=2, dtype=jnp.uint32).T]
 
 
-def _leaf(rows: list[jax.Array], like: Any) -> jax.Array:
-    """Inverts `_rows`."""
-    bits = _bits(like)
-    flat = lax.concatenate([lax.expand_dims(row, (1,)) for row in rows], 1)
-    if bits < WORD:
-        shifts = np.arange(0, WORD, bits, dtype=np.uint32)
-        flat = ((flat[:, :, None] >> shifts) & jnp.uint32((1 << bits) - 1)).reshape(flat.shape[0], -1)
-        flat = flat[:, : like.size // like.shape[0]].astype(bool if bits == 1 else jnp.dtype(f"uint{bits}"))
-    if bits > 1:
-        flat = lax.bitcast_convert_type(flat, like.dtype)
-    return flat.reshape(like.shape)
+def _numbers_of(bits: int, words: jax.Array) -> jax.Array:
+    """Returns the numbers of `bits` bits in words u32[W, B], u32[..., B]."""
+    if bits == WORD:
+        return words
+    shifts = np.arange(0, WORD, bits, dtype=np.uint32)[:, None]
+    return ((words[:, None] >> shifts) & jnp.uint32((1 << bits) - 1)).reshape(-1, words.shape[1])
+
+
+def _leaf(numbers: jax.Array, like: Any) -> jax.Array:
+    """Returns the leaf with these numbers, u32[B, ...]."""
+    if like.dtype == bool:
+        return numbers.astype(bool).reshape(like.shape)
+    unsigned = jnp.dtype(f"uint{_bits(like)}")
+    return lax.bitcast_convert_type(numbers.astype(unsigned), like.dtype).reshape(like.shape)

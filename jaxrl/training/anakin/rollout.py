@@ -17,7 +17,7 @@ from jaxrl.algorithms.base import Asked, Decision, Rollout, Transition, memory_o
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
 from jaxrl.networks import distributions
-from jaxrl.networks.base import Memory
+from jaxrl.networks.base import Memory, Network
 from jaxrl.training.anakin.lanes import RolloutSetup, after_step, deal_anew
 from jaxrl.training.episodes import EpisodeStats, over_lanes
 from jaxrl.training.state import Lanes, lane_keys
@@ -36,6 +36,13 @@ class Opponents(NamedTuple):
     def snapshots(self) -> Any:
         """Parameters [K, ...]; None without any."""
         return self.pool.snapshots if self.pool is not None and self.pool.born.shape[0] else None
+
+    def prepared(self, network: Network) -> Opponents:
+        """Returns the policies with parameters that are converted here, once, for all steps."""
+        policy, pool = self.policy.replace(params=network.prepare(self.policy.params)), self.pool
+        if self.snapshots is not None:
+            pool = pool.replace(snapshots=jax.vmap(network.prepare)(pool.snapshots))
+        return self._replace(policy=policy, pool=pool)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)  # compared and hashed as a function is
@@ -78,7 +85,7 @@ def collect(
     Returns:
       The lanes afterwards, the rollout and the sums over games that ended.
     """
-    opponents = Opponents(policy, pool, setup.seats.odds(pool, lane_ids))
+    opponents = Opponents(policy, pool, setup.seats.odds(pool, lane_ids)).prepared(setup.algorithm.network)
     sums = setup.no_games()
     if pool is not None and sums.results is not None:
         new_keys = lane_keys(key, jnp.uint32(num_steps), lane_ids)  # the steps use the numbers below
