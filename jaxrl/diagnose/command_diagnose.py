@@ -31,7 +31,7 @@ def add_options(parser: ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="CARD",
-        help="compile for h100, a100, rtx4080s, rtx4090 or a file with XLA's description of a GPU, on a machine "
+        help="compile for h100, h200, a100, rtx4080s, rtx4090 or a file with XLA's description of a GPU, on a machine "
         "without one, and count kernels and waits; without CARD lower everything and, on a GPU, compare the CPU",
     )
     parser.add_argument(

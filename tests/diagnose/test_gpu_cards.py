@@ -97,7 +97,8 @@ def test_kernels_that_spill(tmp_path, monkeypatch):
 
 
 def test_cards_by_name_or_by_file(tmp_path):
-    assert [find_card(name).name.split()[-1] for name in ("h100", "rtx4080s", "rtx4090")] == ["HBM3", "SUPER", "4090"]
+    names = [find_card(name).name.split()[-1] for name in ("h100", "h200", "rtx4080s", "rtx4090")]
+    assert names == ["HBM3", "HBM3e", "SUPER", "4090"]
     file = tmp_path / "card.txtpb"
     file.write_text(find_card("a100").target)
     assert find_card(str(file)) == find_card("a100")

@@ -28,13 +28,14 @@ gpu_device_info {{
 platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 7 }} runtime_version {{ major: 12 minor: 8 patch: 0 }}
 device_description_str: "{name}"
 """
+_HOPPER = {
+    **{"threads": 2048, "cores": 132, "fpus": 128, "shared": 233472, "block": 232448},
+    **{"l2": 52428800, "clock": 1.98, "capability": "major: 9"},
+}
 _ADA = {"threads": 1536, "shared": 102400, "block": 101376, "fpus": 128, "capability": "major: 8 minor: 9"}
 _FACTS = {  # as their drivers report them
-    "h100": {
-        **{"name": "NVIDIA H100 80GB HBM3", "capability": "major: 9", "threads": 2048, "cores": 132, "fpus": 128},
-        **{"shared": 233472, "block": 232448, "l2": 52428800, "clock": 1.98},
-        **{"memory": 84942979072, "bandwidth": 3352320000000},
-    },
+    "h100": {**_HOPPER, "name": "NVIDIA H100 80GB HBM3", "memory": 84942979072, "bandwidth": 3352320000000},
+    "h200": {**_HOPPER, "name": "NVIDIA H200 141GB HBM3e", "memory": 151397597184, "bandwidth": 4800000000000},
     "a100": {
         **{"name": "NVIDIA A100-SXM4-80GB", "capability": "major: 8", "threads": 2048, "cores": 108, "fpus": 64},
         **{"shared": 167936, "block": 166912, "l2": 41943040, "clock": 1.41},

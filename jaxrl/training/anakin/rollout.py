@@ -40,7 +40,7 @@ class Opponents(NamedTuple):
     def prepared(self, network: Network) -> Opponents:
         """Returns the policies with parameters that are converted here, once, for all steps."""
         policy, pool = self.policy.replace(params=network.prepare(self.policy.params)), self.pool
-        if self.snapshots is not None:
+        if pool is not None and self.snapshots is not None:
             pool = pool.replace(snapshots=jax.vmap(network.prepare)(pool.snapshots))
         return self._replace(policy=policy, pool=pool)
 
