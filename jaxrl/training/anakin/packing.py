@@ -13,10 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxrl_envs.shared import kernels
-
 WORD = 32
-FEW = 4  # numbers whose additions are written out and fuse; a reduction of more is a kernel of its own
 LARGE = 128  # words of a lane; larger leaves, such as recurrent states, stay arrays of their own
 
 
@@ -94,10 +91,7 @@ def _rows(bits: int, leaves: list[jax.Array]) -> list[jax.Array]:
     numbers = jnp.concatenate([leaf.astype(jnp.uint32) for leaf in flat], axis=1)
     each, words = WORD // bits, _num_words(bits, numbers.shape[1])
     numbers = jnp.pad(numbers, ((0, 0), (0, words * each - numbers.shape[1]))).reshape(-1, words, each)
-    shifted = numbers << np.arange(0, WORD, bits, dtype=np.uint32)
-    if each <= FEW:
-        return [kernels.total(shifted[:, i])[None] for i in range(words)]
-    return [jnp.sum(shifted, axis=2, dtype=jnp.uint32).T]
+    return [jnp.sum(numbers << np.arange(0, WORD, bits, dtype=np.uint32), axis=2, dtype=jnp.uint32).T]
 
 
 def _numbers_of(bits: int, words: jax.Array) -> jax.Array:
