@@ -17,7 +17,7 @@ from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.host_play import through_bridge
 from jaxrl.diagnose.timing import race, safe_ratio
-from jaxrl.diagnose.training import Training, answering, comparable, playing
+from jaxrl.diagnose.training import MeasuredTraining, answering, comparable, playing
 from jaxrl.games import make_games
 from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import cache_folder, enable_compilation_cache
@@ -44,7 +44,7 @@ def _measured(config: Config, env: Any, seconds: float) -> dict[str, Any]:
     """Returns the part of a report beside machine, memory and cache."""
     host, train, sebulba = env.host, config.train, config.sebulba
     with contextlib.ExitStack() as stack:
-        training = stack.enter_context(contextlib.closing(Training(config, env, profile=host)))
+        training = stack.enter_context(contextlib.closing(MeasuredTraining(config, env, profile=host)))
         if host:
             game = through_bridge(stack, env.game, train.num_envs, sebulba.threads or xla.cores())
         else:

@@ -8,7 +8,7 @@ from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.timing import race
-from jaxrl.diagnose.training import Training
+from jaxrl.diagnose.training import MeasuredTraining
 from jaxrl.games import make_games
 from jaxrl.runs.logs.console import waiting
 from jaxrl.text_tables import machine, table
@@ -38,6 +38,6 @@ def _measured(config: Config, seconds: float) -> tuple[float, dict[str, str]]:
     xla.prepare_training(config)
     print(machine(hardware.describe()))
     told = waiting(f"compiling the training step, then measuring it for {seconds:g} s ...", again=True)
-    with told, contextlib.closing(Training(config, make_games(config).training)) as training:
+    with told, contextlib.closing(MeasuredTraining(config, make_games(config).training)) as training:
         [speed] = race([training.contestant("training")], rounds=3, seconds=seconds)
         return speed.rate, {"games/s": f"{speed.rate * training.games_per_step():,.1f}"}

@@ -12,7 +12,7 @@ import jax
 from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.timing import race
-from jaxrl.diagnose.training import Training
+from jaxrl.diagnose.training import MeasuredTraining
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
@@ -70,6 +70,6 @@ def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterato
 def _measured(config: Config, env: Env, seconds: float) -> Rate:
     train = config.train
     game = play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed")
-    with contextlib.closing(Training(config, env)) as training:
+    with contextlib.closing(MeasuredTraining(config, env)) as training:
         whole, alone = race([training.contestant("training"), game], rounds=3, seconds=seconds / 3)
     return Rate(train.num_envs, alone.rate, whole.rate, hardware.memory()["peak_device_mib"])

@@ -49,7 +49,7 @@ def comparable(config: Config, *, profile: bool = False) -> Config:
     )
 
 
-class Training:
+class MeasuredTraining:
     """A training that advances with each call of `block`; `close` ends its threads."""
 
     def __init__(self, config: Config, env: Env, *, profile: bool = False):

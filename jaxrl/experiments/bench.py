@@ -22,8 +22,8 @@ import jax
 import numpy as np
 
 from jaxrl.experiments import report
-from jaxrl.experiments.contenders import Contender, Group, grouped
-from jaxrl.experiments.results import MEAN, RETURN, Curve, Trained, curves_of, final, level
+from jaxrl.experiments.contenders import Contender, Population, grouped
+from jaxrl.experiments.results import MEAN, RETURN, LearningCurve, Trained, curves_of, final, level
 from jaxrl.games import make_stages
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import welch_interval
@@ -78,7 +78,7 @@ def bench(contenders: Sequence[Contender], *, minutes: float, steps: int | None,
     return 0
 
 
-def _levels(contenders: Sequence[Contender], curves: report.Curves) -> list[Level]:
+def _levels(contenders: Sequence[Contender], curves: report.LearningCurves) -> list[Level]:
     """Returns the milestones of all contenders; without any what the median contender's evaluations end with."""
     each = itertools.chain.from_iterable(contender.load().train.milestones.items() for contender in contenders)
     if wanted := list(dict.fromkeys((name, value) for name, values in each for value in sorted(values))):
@@ -91,7 +91,7 @@ def _levels(contenders: Sequence[Contender], curves: report.Curves) -> list[Leve
 # ---- length ---------------------------------------------------------------------------------------------------------
 
 
-def fitting(group: Group, minutes: float) -> int:
+def fitting(group: Population, minutes: float) -> int:
     """Returns the environment steps that each training makes in this time of the CPU, by a pilot; by a second one if
     what follows the length of a run makes other rollouts."""
     first = group.contenders[0]
@@ -133,7 +133,7 @@ PLAIN = ("steps/s", "steps/CPU s", "cores", "GPU %", "CPU min")  # means without
 ENDS = {MEAN: "win rate %", RETURN: "return"}  # of the final evaluation
 
 
-def figures(trained: Trained, curves: Mapping[str, Curve], levels: Sequence[Level]) -> dict[str, float]:
+def figures(trained: Trained, curves: Mapping[str, LearningCurve], levels: Sequence[Level]) -> dict[str, float]:
     """Returns the figures of a finished training by title; NaN where it has none."""
     rows = read_rows(trained.run.metrics_file)
     last = [row for row in rows if "time/fps" in row][-1]

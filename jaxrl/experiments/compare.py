@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.experiments.report import interval
-from jaxrl.experiments.results import MEAN, RETURN, Curve, Trained, curves_of, level
+from jaxrl.experiments.results import MEAN, RETURN, LearningCurve, Trained, curves_of, level
 from jaxrl.runs.directory import RunDirectory, find_run, for_json, read_json_list, write_json
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.statistics import Design, Interval, difference, ratio_of_medians, student_interval, welch_interval, wilson
@@ -55,7 +55,7 @@ class RunData(NamedTuple):
     config: dict[str, Any]  # the tree of config.yaml
     fps: list[float]
     rewards: np.ndarray  # rollout/ep_rew_mean, the last ones
-    curves: list[dict[str, Curve]]  # by seed
+    curves: list[dict[str, LearningCurve]]  # by seed
     evaluation: dict[str, Any]  # the record that is compared, {} without one
     rows: dict[str, list[Row]]  # of `evaluation`: opponent -> one row per seed of this run
 
@@ -251,7 +251,7 @@ def mean_of(row: Row, name: str) -> Interval | None:
 def _growth(before: RunData, after: RunData) -> Iterator[Line]:
     """Yields the gains per hour of training and per million steps, and when milestones were first reached."""
 
-    def line(title: str, name: str, of: Callable[[Curve], float]) -> Line:
+    def line(title: str, name: str, of: Callable[[LearningCurve], float]) -> Line:
         each = [np.array([of(own[name]) for own in run.curves if name in own]) for run in (before, after)]
         known = [values[~np.isnan(values)] for values in each]
         return _line(title, [Figure(student_interval(own), own) if len(own) else Figure(None) for own in known])

@@ -71,7 +71,7 @@ def choices(text: str) -> tuple[str, list[str]]:
     return key, [json.dumps(each) for each in found]
 
 
-class Group(NamedTuple):
+class Population(NamedTuple):
     """Contenders that train side by side in one program; or a single one, whose seeds train one after the other."""
 
     contenders: list[Contender]
@@ -119,9 +119,9 @@ class Group(NamedTuple):
             yield [(self.name, Trained(self.train(f"{self.name}-{seed}", [*words, f"run.seed={seed}"])))]
 
 
-def grouped(contenders: Sequence[Contender], seeds: int, folder: Path) -> list[Group]:
+def grouped(contenders: Sequence[Contender], seeds: int, folder: Path) -> list[Population]:
     """Returns the contenders by the program that trains them; a game on the host trains one at a time."""
-    found: list[tuple[Config | None, Group]] = []
+    found: list[tuple[Config | None, Population]] = []
     for contender in contenders:
         config = contender.load()
         games = [games.training for _, games in make_stages(config)]
@@ -129,7 +129,7 @@ def grouped(contenders: Sequence[Contender], seeds: int, folder: Path) -> list[G
         program = None if games[0].host else configs.program_of(config, weights)
         same = next((group for key, group in found if key is not None and key == program), None)
         if same is None:
-            found.append((program, Group([contender], seeds, folder)))
+            found.append((program, Population([contender], seeds, folder)))
         else:
             same.contenders.append(contender)
     return [group for _, group in found]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.experiments.results import MEAN, RETURN, Curve
+from jaxrl.experiments.results import MEAN, RETURN, LearningCurve
 from jaxrl.runs.directory import for_json, write_json
 from jaxrl.statistics import Interval, student_interval
 from jaxrl.text_tables import count, table
@@ -21,7 +21,7 @@ INK, GRID = "#333333", "#d9d9d9"
 TITLES = {MEAN: "win rate", RETURN: "return"}  # of curves, means over the opponents
 AXES = {"steps": ("million steps", 1e6), "cpu": ("CPU minutes", 60.0)}
 
-Curves = Mapping[str, Sequence[Mapping[str, Curve]]]  # contender -> by training -> by name
+LearningCurves = Mapping[str, Sequence[Mapping[str, LearningCurve]]]  # contender -> by training -> by name
 
 
 def cell(values: np.ndarray, form: Callable[[float], str]) -> str:
@@ -51,7 +51,7 @@ def columns(found: Mapping[str, Sequence[str]]) -> str:
     return table(list(shown), list(zip(*shown.values(), strict=True)))
 
 
-def write(folder: Path, name: str, text: str, record: Mapping[str, Any], curves: Curves) -> None:
+def write(folder: Path, name: str, text: str, record: Mapping[str, Any], curves: LearningCurves) -> None:
     """Prints the text of a report, and writes table.md, NAME.json and, if there are curves, plot.svg."""
     print(f"\n{text}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def write(folder: Path, name: str, text: str, record: Mapping[str, Any], curves:
 # ---- the plot -------------------------------------------------------------------------------------------------------
 
 
-def plot(curves: Curves) -> str:
+def plot(curves: LearningCurves) -> str:
     """Returns an SVG document: win rate and return over steps and over CPU time, a line for each contender's mean and
     a faint one for each of its trainings; empty without evaluations during training."""
     names = [name for name in TITLES if any(name in each for of in curves.values() for each in of)]
@@ -82,7 +82,7 @@ def plot(curves: Curves) -> str:
     return svg.document(2 * WIDE, len(names) * HIGH + EDGE, parts)
 
 
-def _panel(x: float, y: float, name: str, axis: str, curves: Curves) -> list[str]:
+def _panel(x: float, y: float, name: str, axis: str, curves: LearningCurves) -> list[str]:
     """Returns the shapes of one panel, whose upper left corner is at (x, y)."""
     label, unit = AXES[axis]
     each = [[own[name] for own in of if name in own] for of in curves.values()]

@@ -32,7 +32,7 @@ class Trained(NamedTuple):
         return seed_names(self.run.name, self.of)[self.number]
 
 
-class Curve(NamedTuple):
+class LearningCurve(NamedTuple):
     """A figure of the evaluations during a training, f64[N] each."""
 
     steps: np.ndarray  # environment steps
@@ -51,7 +51,7 @@ class Curve(NamedTuple):
         return float(found[0]) if len(found) else math.nan
 
 
-def curves_of(trained: Trained, rows: Sequence[dict[str, Any]] | None = None) -> dict[str, Curve]:
+def curves_of(trained: Trained, rows: Sequence[dict[str, Any]] | None = None) -> dict[str, LearningCurve]:
     """Returns the curves of a training by the names of `train.milestones`: `RETURN`, and in games with winners the win
     rate, a share, against each opponent and in the mean over them (`MEAN`).
 
@@ -73,7 +73,7 @@ def curves_of(trained: Trained, rows: Sequence[dict[str, Any]] | None = None) ->
         for name, value in values.items():
             point = row["steps"], at["time/time_elapsed"], at["time/cpu_seconds"] / trained.of, value
             found.setdefault(name, []).append(point)
-    return {name: Curve(*np.array(points, np.float64).T) for name, points in found.items()}
+    return {name: LearningCurve(*np.array(points, np.float64).T) for name, points in found.items()}
 
 
 def level(name: str, value: float) -> str:

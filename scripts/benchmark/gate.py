@@ -30,7 +30,7 @@ from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.host_play import through_bridge
 from jaxrl.diagnose.timing import Contestant, Speed, race, safe_ratio
-from jaxrl.diagnose.training import Training
+from jaxrl.diagnose.training import MeasuredTraining
 from jaxrl.games import make_env
 from jaxrl.text_tables import table
 from jaxrl_envs.host.env import HostEnv
@@ -77,7 +77,7 @@ def figures(config: Config, *, turns: int = TURNS, seconds: float = SECONDS) -> 
     xla.set_devices(1)
     env = make_env(config)
     with contextlib.ExitStack() as stack:
-        training = stack.enter_context(contextlib.closing(Training(config, env)))
+        training = stack.enter_context(contextlib.closing(MeasuredTraining(config, env)))
         if isinstance(env, HostEnv):
             game = through_bridge(stack, env.game, 64, threads=1)
         else:

@@ -25,7 +25,7 @@ from jaxrl.config import Config, command_line
 from jaxrl.diagnose import play
 from jaxrl.diagnose.host_play import through_bridge
 from jaxrl.diagnose.timing import Contestant, Speed, safe_ratio
-from jaxrl.diagnose.training import Training, playing
+from jaxrl.diagnose.training import MeasuredTraining, playing
 from jaxrl.games import make_games
 from jaxrl.runs.config import device_count
 from jaxrl_envs.contract.env import Env
@@ -60,7 +60,7 @@ def reset_share(speeds: Sequence[Speed]) -> float:
     return 1.0 - safe_ratio(lean.rate, endless.rate)
 
 
-def measure_compiled(config: Config, env: Env, training: Training, quick: bool) -> None:
+def measure_compiled(config: Config, env: Env, training: MeasuredTraining, quick: bool) -> None:
     """Prints both tables of a compiled game, and where the time of its training goes."""
     devices, train = device_count(config, jax.local_device_count()), config.train
     rounds, seconds = EFFORT[quick]
@@ -76,7 +76,7 @@ def measure_compiled(config: Config, env: Env, training: Training, quick: bool) 
     print("of its steps: " + ", ".join(f"{name} {share:.1%}" for name, share in training.decisions().items()))
 
 
-def measure_host(env: HostEnv, training: Training, quick: bool) -> None:
+def measure_host(env: HostEnv, training: MeasuredTraining, quick: bool) -> None:
     """Prints both tables of a game on the host, and how busy its engine is."""
     rounds, seconds = EFFORT[quick]
     with contextlib.ExitStack() as stack:
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     env = make_games(config).training
     if isinstance(env, HostEnv) and env.game.remote:
         raise UserError(f"the engine of {env.id} is another program: use `python -m scripts.benchmark.{env.id}`.")
-    with contextlib.closing(Training(config, env)) as training:
+    with contextlib.closing(MeasuredTraining(config, env)) as training:
         if isinstance(env, HostEnv):
             measure_host(env, training, args.quick)
         else:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.diagnose.training import Training, comparable
+from jaxrl.diagnose.training import MeasuredTraining, comparable
 from jaxrl.games import make_env
 from jaxrl.training.timers import NAMES
 
@@ -25,7 +25,7 @@ def test_early_stops_are_off_while_measuring():
 def learning():
     """A training with its counters on, after three calls."""
     config = configs.load(None, [*SMALL, "env.id=" + GAMES[1], "sebulba.actors=2", "sebulba.groups=2"])
-    training = Training(config, make_env(config), profile=True)
+    training = MeasuredTraining(config, make_env(config), profile=True)
     for _ in range(3):
         training.block()
     yield training

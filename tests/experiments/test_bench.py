@@ -13,7 +13,7 @@ import pytest
 from jaxrl import cli
 from jaxrl.experiments import bench, report
 from jaxrl.experiments.contenders import grouped, parse
-from jaxrl.experiments.results import Curve, Trained, curves_of
+from jaxrl.experiments.results import LearningCurve, Trained, curves_of
 from jaxrl.runs.directory import RunDirectory, load_run
 from jaxrl.runs.metric_log import read_rows
 from tests.support.paths import PYTHONPATH
@@ -130,7 +130,7 @@ def test_the_table_by_hand():
 
 
 def test_gains_and_times_to_a_level():
-    curve = Curve(*np.array([[0, 10, 20], [0, 1, 2], [0, 2, 4], [0.1, 0.5, 0.4]]))
+    curve = LearningCurve(*np.array([[0, 10, 20], [0, 1, 2], [0, 2, 4], [0.1, 0.5, 0.4]]))
     assert curve.gained("cpu") == pytest.approx(0.075) and curve.reached(0.45, "steps") == 10
     assert math.isnan(curve.reached(0.6, "cpu"))
     assert report.plot({"a": [{"return": curve}]}).count("<path") == 2 * (3 + 2) and report.plot({"a": [{}]}) == ""

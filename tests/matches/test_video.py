@@ -7,16 +7,16 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.matches.recording import video
-from jaxrl_envs.shared.display.svg_animation import Clock
+from jaxrl_envs.shared.display.svg_animation import Timeline
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("resvg_py", "PIL", "imageio_ffmpeg"))
 
 
 def film() -> str:
     """Two seconds: a square that moves and turns evenly, and a part that is only there in the first one."""
-    clock = Clock.of([1.0, 1.0])
-    moved = clock.gradual([(0.0, "0 0"), (1.0, "100 20")], "translate")
-    shown = clock.variants(["first", None], lambda frame: '<rect width="10" height="10" fill="#fff"/>')
+    timeline = Timeline.of([1.0, 1.0])
+    moved = timeline.gradual([(0.0, "0 0"), (1.0, "100 20")], "translate")
+    shown = timeline.variants(["first", None], lambda frame: '<rect width="10" height="10" fill="#fff"/>')
     spinner = '<animate attributeName="x" values="0;9" dur=".25s" repeatCount="indefinite"/>'
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 101">'

@@ -16,7 +16,7 @@ from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.diagnose import play
 from jaxrl.diagnose.timing import Contestant
-from jaxrl.diagnose.training import Training
+from jaxrl.diagnose.training import MeasuredTraining
 from jaxrl.games import make_env
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
@@ -39,6 +39,6 @@ def beside_our_training(config: Config, peer: Callable[[Env], Contestant]) -> in
     """Measures and prints our training of a configuration and the peer's in the same game; returns the exit code."""
     xla.prepare_training(config)
     env = make_env(config)
-    with contextlib.closing(Training(config, env)) as training:
+    with contextlib.closing(MeasuredTraining(config, env)) as training:
         compare("training steps", [training.contestant("jaxrl")], [peer(env)], rounds=5, seconds=1.0)
     return 0

@@ -18,7 +18,7 @@ from jaxrl_envs.car_soccer.physics.field.pads import POSITIONS
 from jaxrl_envs.contract.env import State
 from jaxrl_envs.shared.display import svg
 from jaxrl_envs.shared.display.svg import circle, document, number, rect, text
-from jaxrl_envs.shared.display.svg_animation import Clock, Keys, always
+from jaxrl_envs.shared.display.svg_animation import Keys, Timeline, always
 
 UNIT = 0.1  # of the drawing in a uu
 NET = 880.0  # uu, depth of the goals
@@ -51,7 +51,7 @@ class Frame(NamedTuple):
 
 def picture(env: Any, state: State) -> str:
     """Returns one moment."""
-    return _page(env, Clock.of([1.0]), [_frame(env, state)])
+    return _page(env, Timeline.of([1.0]), [_frame(env, state)])
 
 
 def film(env: Any, states: Sequence[State], *, pace: float = 1.0) -> str:
@@ -65,7 +65,7 @@ def film(env: Any, states: Sequence[State], *, pace: float = 1.0) -> str:
         frames.append(_frame(env, states[index], ", ".join(filter(None, said))))
         last = index
     length = env.seconds * step / pace
-    return _page(env, Clock.of([*[length] * (len(frames) - 1), CLOSING]), frames)
+    return _page(env, Timeline.of([*[length] * (len(frames) - 1), CLOSING]), frames)
 
 
 def _frame(env: Any, state: State, words: str = "") -> Frame:
@@ -91,19 +91,19 @@ def _frame(env: Any, state: State, words: str = "") -> Frame:
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
-def _page(env: Any, clock: Clock, frames: Sequence[Frame]) -> str:
+def _page(env: Any, timeline: Timeline, frames: Sequence[Frame]) -> str:
     """Everything, from the back to the front; what a frame says stays for a second."""
-    held = _held([frame.words for frame in frames], round(1.0 / max(clock.length(0), 1e-3)))
+    held = _held([frame.words for frame in frames], round(1.0 / max(timeline.length(0), 1e-3)))
     titles = [frame.title for frame in frames]
     middle = LEFT + WIDTH / 2
     parts = [
         rect(0, 0, WIDTH + 2 * LEFT, FLOOR + FOOT, 0, PAGE),
         BACKGROUND,
-        *_pads(clock, frames),
-        *_ball(clock, frames),
-        *(part for seat, team in enumerate(env.teams.of) for part in _car(clock, frames, seat, int(team))),
-        clock.variants(titles, lambda at: text(middle, 45, titles[at], 30, WORDS)),
-        clock.variants([words or None for words in held], lambda at: text(middle, FLOOR + 40, held[at], 22, WORDS)),
+        *_pads(timeline, frames),
+        *_ball(timeline, frames),
+        *(part for seat, team in enumerate(env.teams.of) for part in _car(timeline, frames, seat, int(team))),
+        timeline.variants(titles, lambda at: text(middle, 45, titles[at], 30, WORDS)),
+        timeline.variants([words or None for words in held], lambda at: text(middle, FLOOR + 40, held[at], 22, WORDS)),
     ]
     return document(WIDTH + 2 * LEFT, FLOOR + FOOT, parts)
 
@@ -117,30 +117,30 @@ def _held(words: Sequence[str], frames: int) -> list[str]:
     return held
 
 
-def _pads(clock: Clock, frames: Sequence[Frame]) -> list[str]:
+def _pads(timeline: Timeline, frames: Sequence[Frame]) -> list[str]:
     parts = []
     for index, (x, y, z) in enumerate(POSITIONS):
         disc = circle(_x(y), _y(x), 11 if z > 70 else 5, "#ffd23f", 'opacity="0.8"')
-        parts.append(clock.variants([bool(frame.pads[index]) or None for frame in frames], always(disc)))
+        parts.append(timeline.variants([bool(frame.pads[index]) or None for frame in frames], always(disc)))
     return parts
 
 
-def _ball(clock: Clock, frames: Sequence[Frame]) -> list[str]:
+def _ball(timeline: Timeline, frames: Sequence[Frame]) -> list[str]:
     ball = circle(0, 0, field.BALL_RADIUS * UNIT, BALL)
     shadow = circle(0, 0, field.BALL_RADIUS * UNIT * 0.8, "#000", 'opacity="0.35"')
     above = [_from_above(frame.ball) for frame in frames]
     lifted = [(x, y - 0.04 * frame.ball[2]) for (x, y), frame in zip(above, frames, strict=True)]
     side = [_from_side(frame.ball) for frame in frames]
-    return [_moving(clock, shadow, above), _moving(clock, ball, lifted), _moving(clock, ball, side)]
+    return [_moving(timeline, shadow, above), _moving(timeline, ball, lifted), _moving(timeline, ball, side)]
 
 
-def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
+def _car(timeline: Timeline, frames: Sequence[Frame], seat: int, team: int) -> list[str]:
     """Returns a car from above and from the side, with its flame, its number and its boost."""
     half, wide = CAR_LENGTH / 2, CAR_WIDTH / 2
     outline = f"M{-half} {-wide}H{half - 5}L{half} {-wide / 2}V{wide / 2}L{half - 5} {wide}H{-half}Z"
     body = f'<path d="{outline}" fill="{COLOURS[team]}"/>'
     flame = f'<path d="M{-half} -5L{-half - 14} 0L{-half} 5Z" fill="#ffef9f"/>'
-    flames = clock.variants([bool(frame.boosting[seat]) or None for frame in frames], always(flame))
+    flames = timeline.variants([bool(frame.boosting[seat]) or None for frame in frames], always(flame))
     label = text(0, 4.5, str(seat), 13, NUMBERS)
     here = [bool(not frame.demoed[seat]) or None for frame in frames]
     above = [_from_above(frame.cars[seat]) for frame in frames]
@@ -148,40 +148,40 @@ def _car(clock: Clock, frames: Sequence[Frame], seat: int, team: int) -> list[st
     yaw = [np.degrees(np.arctan2(frame.forward[seat, 0], frame.forward[seat, 1])) for frame in frames]
     pitch = [-np.degrees(np.arctan2(frame.forward[seat, 2], frame.forward[seat, 1])) for frame in frames]
     bar = [0.26 * float(frame.boost[seat]) for frame in frames]
-    tank = rect(-13, 13, 26, 4, 1, "#000", 'opacity="0.5"') + _stretched(clock, bar)
-    top = _moving(clock, _turning(clock, flames + body, yaw) + label + tank, above)
-    low = _moving(clock, _turning(clock, flames + body, pitch), side)
-    return [clock.variants(here, always(part)) for part in (top, low)]
+    tank = rect(-13, 13, 26, 4, 1, "#000", 'opacity="0.5"') + _stretched(timeline, bar)
+    top = _moving(timeline, _turning(timeline, flames + body, yaw) + label + tank, above)
+    low = _moving(timeline, _turning(timeline, flames + body, pitch), side)
+    return [timeline.variants(here, always(part)) for part in (top, low)]
 
 
 # ---- what moves -----------------------------------------------------------------------------------------------------
 
 
-def _moving(clock: Clock, part: str, places: Sequence[tuple[float, float]]) -> str:
+def _moving(timeline: Timeline, part: str, places: Sequence[tuple[float, float]]) -> str:
     values = [f"{number(x)} {number(y)}" for x, y in places]
-    return _animated(clock, values, part, "translate")
+    return _animated(timeline, values, part, "translate")
 
 
-def _turning(clock: Clock, part: str, degrees: Sequence[float]) -> str:
-    return _animated(clock, [number(value) for value in np.degrees(np.unwrap(np.radians(degrees)))], part, "rotate")
+def _turning(timeline: Timeline, part: str, degrees: Sequence[float]) -> str:
+    return _animated(timeline, [number(value) for value in np.degrees(np.unwrap(np.radians(degrees)))], part, "rotate")
 
 
-def _animated(clock: Clock, values: Sequence[str], part: str, kind: str) -> str:
+def _animated(timeline: Timeline, values: Sequence[str], part: str, kind: str) -> str:
     still = f'<g transform="{kind}({values[0]})">{part}'
-    return still + (clock.gradual(_keys(clock, values), kind) if len(set(values)) > 1 else "") + "</g>"
+    return still + (timeline.gradual(_keys(timeline, values), kind) if len(set(values)) > 1 else "") + "</g>"
 
 
-def _stretched(clock: Clock, widths: Sequence[float]) -> str:
+def _stretched(timeline: Timeline, widths: Sequence[float]) -> str:
     values = [number(width) for width in widths]
-    moves = clock.gradual(_keys(clock, values), "width") if len(set(values)) > 1 else ""
+    moves = timeline.gradual(_keys(timeline, values), "width") if len(set(values)) > 1 else ""
     return f'<rect x="-13" y="13" width="{values[0]}" height="4" fill="#ffd23f">{moves}</rect>'
 
 
-def _keys(clock: Clock, values: Sequence[str]) -> Keys:
+def _keys(timeline: Timeline, values: Sequence[str]) -> Keys:
     """Without those that only repeat what stands before and after them."""
     last = len(values) - 1
     return [
-        (clock.starts[at], value)
+        (timeline.starts[at], value)
         for at, value in enumerate(values)
         if at in (0, last) or not values[at - 1] == value == values[at + 1]
     ]

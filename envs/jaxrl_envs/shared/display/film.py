@@ -14,7 +14,7 @@ from textwrap import shorten
 from xml.sax.saxutils import quoteattr
 
 from jaxrl_envs.shared.display import svg
-from jaxrl_envs.shared.display.svg_animation import Clock, always
+from jaxrl_envs.shared.display.svg_animation import Timeline, always
 
 SECONDS, CLOSING = 1.4, 3.0  # of a drawing, and how much longer of the last one
 SIZE, SMALL, FOOT = 0.022, 0.013, 0.055  # of letters, of those of long lines, and of the band below, in widths of it
@@ -36,7 +36,7 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
     roots = [ElementTree.fromstring(_named_apart(drawing)) for drawing in drawings]
     sizes = [_size(root) for root in roots]
     width, height = max(size[0] for size in sizes), max(size[1] for size in sizes)
-    clock = Clock.of([(SECONDS + CLOSING * (i == len(roots) - 1)) / pace for i in range(len(roots))])
+    timeline = Timeline.of([(SECONDS + CLOSING * (i == len(roots) - 1)) / pace for i in range(len(roots))])
 
     def line(frame: int) -> str:
         said = shorten(words[frame], int(1.9 / SMALL), placeholder=" …")  # letters are about half as wide as high
@@ -45,13 +45,13 @@ def film(drawings: Sequence[str], words: Sequence[str], *, pace: float = 1.0) ->
         return svg.text(x, y, said, letters, WORDS, 'text-anchor="middle"')
 
     base = {name: value for name, value in roots[0].attrib.items() if name not in SIZES}
-    picture = f"<g{_attributes(base)}>{_merged(clock, [_parts(root) for root in roots])}</g>"
+    picture = f"<g{_attributes(base)}>{_merged(timeline, [_parts(root) for root in roots])}</g>"
     foot = svg.rect(0, height, width, FOOT * width, 0, PAGE)
-    page = svg.document(width, height + FOOT * width, [picture, foot, clock.variants(words, line)])
+    page = svg.document(width, height + FOOT * width, [picture, foot, timeline.variants(words, line)])
     return page.replace("<svg ", f'<svg xmlns:xlink="{NAMESPACES["xlink"]}" ', 1)
 
 
-def _merged(clock: Clock, frames: Sequence[Sequence[str]]) -> str:
+def _merged(timeline: Timeline, frames: Sequence[Sequence[str]]) -> str:
     """Merges the parts of all frames in an order that agrees with that of each, every part shown where it belongs."""
     parts: list[tuple[str, set[int]]] = []  # what it is, in which frames
     for number, frame in enumerate(frames):
@@ -66,7 +66,7 @@ def _merged(clock: Clock, frames: Sequence[Sequence[str]]) -> str:
                 merged += [(text, {number}) for text in frame[first:last]]
         parts = merged
     seen = [[True if number in shown else None for number in range(len(frames))] for _, shown in parts]
-    return "".join(clock.variants(when, always(text)) for when, (text, _) in zip(seen, parts, strict=True))
+    return "".join(timeline.variants(when, always(text)) for when, (text, _) in zip(seen, parts, strict=True))
 
 
 def _parts(node: ElementTree.Element) -> list[str]:

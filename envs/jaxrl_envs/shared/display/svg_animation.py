@@ -8,15 +8,15 @@ from typing import NamedTuple
 Keys = list[tuple[float, str]]  # (second, value), in order of time
 
 
-class Clock(NamedTuple):
+class Timeline(NamedTuple):
     """Start times of a film's frames, in seconds, and its length."""
 
     starts: tuple[float, ...]
     total: float
 
     @classmethod
-    def of(cls, durations: Sequence[float]) -> Clock:
-        """Returns the clock of frames with the given durations in seconds."""
+    def of(cls, durations: Sequence[float]) -> Timeline:
+        """Returns the timeline of frames with the given durations in seconds."""
         starts, now = [], 0.0
         for duration in durations:
             starts.append(now)
@@ -70,7 +70,7 @@ class Clock(NamedTuple):
 
 
 def always(part: str) -> Callable[[int], str]:
-    """For `Clock.variants`: a part that is there or not, but always the same."""
+    """For `Timeline.variants`: a part that is there or not, but always the same."""
     return lambda _: part
 
 
