@@ -134,15 +134,15 @@ def network_player(network: Network, env: Env, name: str, params: PyTree, *, gre
         return network.memory(())
 
     def act(params: PyTree, memory: PyTree, state: State, key: Key) -> tuple[jax.Array, PyTree]:
-        memory, logits, _ = evaluate(params, memory, state.observation, state.legal_action_mask)
+        memory, logits, _ = evaluate(params, memory, state.observation, env.policy_mask(state))
         if greedy:
             return distributions.greedy(logits), memory
         return distributions.sample(logits, jax.random.uniform(key, logits.shape[:-1])), memory
 
     def odds(params: PyTree, memory: PyTree, state: State) -> jax.Array:
-        return jax.nn.softmax(evaluate(params, memory, state.observation, state.legal_action_mask)[1])
+        return jax.nn.softmax(evaluate(params, memory, state.observation, env.policy_mask(state))[1])
 
     def value(params: PyTree, memory: PyTree, state: State) -> jax.Array:
-        return evaluate(params, memory, state.observation, state.legal_action_mask)[2]
+        return evaluate(params, memory, state.observation, env.policy_mask(state))[2]
 
     return Player(name, act, params, init=init if network.remembers else no_memory, odds=odds, value=value)

@@ -97,7 +97,7 @@ class ExportedPolicy:
 
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
         """Chooses as `act` for the seat that is asked in a state of a turn-based game."""
-        return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
+        return self.act(state.observation, self.env.policy_mask(state), greedy=greedy, seed=seed)
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
         """Returns f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for

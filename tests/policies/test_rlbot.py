@@ -196,17 +196,29 @@ def test_a_bot_sees_and_may_do_what_the_policy_did_in_training(options, tmp_path
 
 
 @pytest.mark.thorough
-def test_a_bot_has_the_book_of_openings(tmp_path):
-    policy = policy_with(DEFAULT | {"actions": "table", "setters": {"kickoff": 1.0}, "openings": 1.0})
+def test_a_player_has_the_book_of_openings_for_itself_and_so_has_its_bot(tmp_path):
+    """A player with the book against the same network without it."""
+    options = DEFAULT | {"actions": "table", "setters": {"kickoff": 1.0}}
+    free, policy = policy_with(options), policy_with(options | {"openings": True})
     save_rlbot(tmp_path / "bot", policy)
     bot, state = program_of(tmp_path / "bot" / "bot.py"), policy.env.init(jax.random.key(0))
-    step = jax.jit(policy.env.step)
-    for since in range(20):
-        game = shown(jax.device_get(state.game), policy.env.sides)
-        rows = np.array([bot.legal(game, f"car {seat}", since) for seat in range(2)])
-        np.testing.assert_array_equal(rows, state.legal_action_mask)
-        state = step(state, rows.argmax(axis=1), jax.random.key(0))
-    assert bot.legal(game, "car 0").sum() > 1  # the ball was touched
+    step, key = jax.jit(policy.env.step), jax.random.key(0)
+    acts = jax.jit(lambda state: [each.player().act(each.params, (), state, key)[0] for each in (policy, free)])
+    played = []
+    for since in range(40):
+        told, (mine, theirs) = shown(jax.device_get(state.game), free.env.sides), acts(state)
+        rows = np.array([bot.legal(told, f"car {seat}", since) for seat in range(2)])
+        touched = int(state.game.tracks.first_touch) >= 0
+        if touched:
+            assert mine[0] == theirs[0]
+            break
+        np.testing.assert_array_equal(rows, policy.env.policy_mask(state))
+        assert rows[0].sum() == 1 and rows[0, mine[0]] and state.legal_action_mask.sum() > 90
+        played.append((int(mine[0]), int(theirs[1])))
+        state = step(state, jnp.array([mine[0], theirs[1]]), key)
+    ours, others = zip(*played, strict=True)
+    assert touched and len(ours) > 20 and not state.illegal_action and ours != others
+    assert bot.legal(told, "car 0").sum() > 1
 
 
 @pytest.mark.thorough

@@ -65,8 +65,8 @@ class CarSoccer(Env):
       delay: ticks until a decision reaches the car, at most tick_skip.
       hitbox: octane | dominus | plank | breakout | hybrid | merc, of all cars.
       actions: table (all 90 rows) | ground (24 of them, which drive and boost but never jump or turn in the air).
-      openings: 0 to 1, share of a car's kickoffs that it drives by the book, see `openings`: until the ball is touched,
-        nothing else is legal.
+      openings: whether policies drive kickoffs by the book, see `openings`: until the ball is touched, they choose
+        nothing else. Bots, and policies with another value of this option, are free.
       meshes: folder of collision meshes (.cmf) of your own; empty: the arena that comes with jaxrl.
       iterations: iterations of the contact solver; 10 as in the reference simulator, fewer are faster and less exact.
       setters: weights of the ways in which episodes begin: kickoff, random, air, shoot, replay.
@@ -115,7 +115,7 @@ class CarSoccer(Env):
         delay: int = 1,
         hitbox: str = "octane",
         actions: str = "table",
-        openings: float = 0.0,
+        openings: bool = False,
         meshes: str = "",
         iterations: int = 10,
         setters: dict[str, float] | None = None,
@@ -141,7 +141,7 @@ class CarSoccer(Env):
         require(0 <= delay <= tick_skip, f"delay must be 0 to tick_skip ({tick_skip}), not {delay}")
         require(0 < iterations <= 50, f"iterations must be 1 to 50, not {iterations}")
         require(match_seconds > 0, f"match_seconds must be above 0, not {match_seconds}")
-        shares = {"difficulty": difficulty, "openings": openings, "team_spirit": team_spirit, "zero_sum": zero_sum}
+        shares = {"difficulty": difficulty, "team_spirit": team_spirit, "zero_sum": zero_sum}
         for name, value in shares.items():
             require(0 <= value <= 1, f"{name} must be 0 to 1, not {value}")
         require(not openings or tick_skip == 8, f"openings are a book for tick_skip 8, not {tick_skip}")
@@ -265,12 +265,20 @@ class CarSoccer(Env):
         )
 
     def legal(self, game: CarSoccerGame) -> jax.Array:
-        """bool[P, 90], see `actions.mask`; in an opening the row of the book alone."""
+        """bool[P, 90], see `actions.mask`; with the row of the book, which boosts before there is boost."""
         possible = rows.mask(game.arena, self.allowed, self.tick_skip)
         if not self.openings:
             return possible
-        row = openings.rows(game, self.teams, self.openings)[:, None]
-        return jnp.where(row < 0, possible, jnp.arange(self.num_actions) == row)
+        return possible | (jnp.arange(self.num_actions) == openings.rows(game, self.teams)[:, None])
+
+    def policy_mask(self, state: State) -> jax.Array:
+        """In an opening the row of the book alone; in the game of a player without it the legal row most like it."""
+        mask = state.legal_action_mask
+        if not (self.openings and isinstance(state, CarSoccerState)):  # recorded positions have no game
+            return mask
+        row = openings.rows(state.game, self.teams)
+        book = rows.nearest(jnp.asarray(rows.TABLE)[row], mask)
+        return jnp.where(row[:, None] < 0, mask, jnp.arange(self.num_actions) == book[:, None])
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F], see `observe`."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from jaxrl_envs.car_soccer.field import Teams
 from jaxrl_envs.car_soccer.game import CarSoccerGame
-from jaxrl_envs.shared import prng
 
 NEAR = 150.0  # uu off the path, from where on a car drives by itself
 TICK_SKIP = 8  # of the decisions in the book
@@ -28,14 +27,8 @@ def book() -> tuple[np.ndarray, np.ndarray]:
         return file["rows"].astype(np.int32), file["path"].astype(np.float32)
 
 
-def rows(game: CarSoccerGame, teams: Teams, share: float) -> jax.Array:
-    """Returns the row that the book has for each car, i32[P]; -1: none, a mate goes, or the ball is touched.
-
-    Args:
-      game: the game before a decision.
-      teams: its teams.
-      share: share of a car's kickoffs that it drives by the book, above 0 to 1, drawn by the seed of the arena.
-    """
+def rows(game: CarSoccerGame, teams: Teams) -> jax.Array:
+    """Returns the row that the book has for each car, i32[P]; -1: none, a mate goes, or the ball is touched."""
     found, path = book()
     arena, attack = game.arena, jnp.asarray(teams.attack)
     at = (arena.tick - game.board.kickoff_tick) // TICK_SKIP
@@ -45,8 +38,4 @@ def rows(game: CarSoccerGame, teams: Teams, share: float) -> jax.Array:
     untouched = ~game.tracks.judged & (game.tracks.first_touch < 0) & (at < found.shape[1])
     near, number = jnp.min(off, axis=1) < NEAR, jnp.argmin(off, axis=1)
     mate_goes = jnp.any(teams.mates & near & (number < number[:, None]), axis=1)  # from a place nearer to the ball
-    plays = untouched & near & ~mate_goes
-    if share < 1:
-        key = jax.random.fold_in(prng.fast_key(arena.seed), ~game.board.kickoffs)  # not a key of a kickoff's places
-        plays &= jax.random.uniform(key, (teams.seats,)) < share
-    return jnp.where(plays, jnp.asarray(found)[number, now], -1)
+    return jnp.where(untouched & near & ~mate_goes, jnp.asarray(found)[number, now], -1)

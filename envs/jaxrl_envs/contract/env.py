@@ -302,6 +302,12 @@ class Env(abc.ABC):
         trainings with different ones in one program; only its rewards may change."""
         return self
 
+    def policy_mask(self, state: State) -> jax.Array:
+        """Returns the legal actions among which a policy made for this game chooses, as `State.legal_action_mask`; by
+        default all. An option may narrow them, e.g. to the moves of a book: a rule of that policy's own, so other
+        players of the match are free. Searches ignore it."""
+        return state.legal_action_mask
+
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside 0..A-1 never are. A
         game with a packed mask overrides it with a bit test."""

@@ -197,11 +197,12 @@ class DrivingSession:
         self._decide(state, key)
         state, row = self._step(state)  # all is compiled before the clock starts
         self._heard = due = time.monotonic()  # compilation does not count as silence
-        frames, begun = 1, -1.0
+        frames, first, begun = 1, 0, -1.0
         while not (self._ended.is_set() or self._again or self._deserted):
             now = time.monotonic()
             if row[1] != begun:
                 goal, begun = bool(begun >= 0), row[1]
+                first = frames * goal  # frame of the kickoff, at which agents decide anew
                 due = now + KICKOFF + REPLAY * goal
                 text = self._driven.headline(state)
                 self._call(self._publish, row.tobytes())
@@ -213,7 +214,7 @@ class DrivingSession:
                 self._ended.wait(min(due - now, IDLING))
             else:
                 due = (due if now - due < LATE else now) + 1 / rate
-                if frames % self._driven.every == 0:
+                if (frames - first) % self._driven.every == 0:
                     self._decide(state, jax.random.fold_in(key, frames))
                 state, row = self._step(state)
                 frames += 1

@@ -44,7 +44,7 @@ class RolloutSetup:
 
     def asked(self, state: State) -> Asked:
         """Returns the questions to the acting seats of one game, [S, ...]."""
-        return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
+        return self.spread(Asked(state.observation, self.env.policy_mask(state), state.current_player))
 
     def privileged(self, state: State) -> Any:
         """Returns what is hidden from the acting seats, [S, ...]; None unless the algorithm reads it."""

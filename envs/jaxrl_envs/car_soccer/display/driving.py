@@ -20,7 +20,8 @@ from jaxrl_envs.car_soccer.display.playback import quaternions, scene
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.shared.display.driving import Handles
 
-_RULES = {"iterations": 10, "terminations": ["match"], "truncations": {"timeout": 3600.0}}
+# With the rows of the book legal; whether it plays them is a policy's own option.
+_RULES = {"iterations": 10, "openings": True, "terminations": ["match"], "truncations": {"timeout": 3600.0}}
 MATCHES = {
     "1 against 1": {"teams": [1, 1], **_RULES},
     "2 against 2": {"teams": [2, 2], **_RULES},

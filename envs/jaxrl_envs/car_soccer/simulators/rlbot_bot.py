@@ -82,7 +82,7 @@ def _aim(here: Any, ball: Any, team: int) -> np.ndarray:
 
 
 def legal(state: Any, own: Any, since: int = -1) -> np.ndarray:
-    """Returns rows of the table that the policy may choose, bool[90], as in training (`CarSoccer.legal`).
+    """Returns rows of the table that the policy may choose, bool[90], as in training (`CarSoccer.policy_mask`).
 
     Args:
       state, own: see `observation`.
