@@ -202,7 +202,7 @@ class DrivingSession:
             now = time.monotonic()
             if row[1] != begun:
                 goal, begun = bool(begun >= 0), row[1]
-                first = frames * goal  # frame of the kickoff, at which agents decide anew
+                first = frames * goal  # of the newest kickoff: agents decide in it
                 due = now + KICKOFF + REPLAY * goal
                 text = self._driven.headline(state)
                 self._call(self._publish, row.tobytes())
