@@ -24,11 +24,12 @@ def test_openspiel_decisions_are_counted_exactly():
         contestant.block()
 
 
-def test_gymnax_is_stepped():
-    pytest.importorskip("gymnax")
+@pytest.mark.parametrize(("package", "name"), [("gymnax", "CartPole-v1"), ("pgx", "connect_four")])
+def test_a_compiled_game_is_stepped(package, name):
+    pytest.importorskip(package)
     from scripts.benchmark.peers import jax_games
 
-    contestant = jax_games.gymnax_game("CartPole-v1", batch=4, steps=3)
+    contestant = getattr(jax_games, f"{package}_game")(name, batch=4, steps=3)
     contestant.block()
     assert contestant.units == 12
 
@@ -40,15 +41,6 @@ def test_the_cython_engine_plays_whole_games():
     for contestant in beastybar_cython.contestants(games=16):
         contestant.block()
         assert 21 <= contestant.info["decisions_per_game"] <= 24
-
-
-def test_pgx_is_stepped():
-    pytest.importorskip("pgx")
-    from scripts.benchmark.peers import jax_games
-
-    contestant = jax_games.pgx_game("connect_four", batch=4, steps=3)
-    contestant.block()
-    assert contestant.units == 12
 
 
 def test_the_plain_loop_and_ours_have_equal_settings():

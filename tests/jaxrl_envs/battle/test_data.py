@@ -103,9 +103,8 @@ def test_files_of_users(tmp_path: Path) -> None:
     assert load_map(plain).objectives == ((9.5, 3.0, 2),)
 
 
-@pytest.mark.parametrize(
-    ("bad", "sentence"),
-    [
+WRONG = {
+    roster_from_tree: [
         (tree(models=None), "roster: units.0 (Squad) lacks models: give a whole number from 1 to 20."),
         (tree(keywords=3), "keywords.0 must be infantry, smoke, fly or vehicle, got 3."),
         (weapon(A="D4"), "or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6), got 'D4'."),
@@ -117,16 +116,7 @@ def test_files_of_users(tmp_path: Path) -> None:
         ({"name": "x", "units": []}, "roster: units must be a list of 1 to 8 units, got 0."),
         (None, "roster must be a mapping with the keys name, units, got nothing."),
     ],
-)
-def test_a_wrong_roster_is_one_sentence(bad, sentence: str) -> None:
-    with pytest.raises(UserError) as error:
-        roster_from_tree(bad)
-    assert sentence in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("bad", "sentence"),
-    [
+    map_from_tree: [
         ({"walls": [[0, 0, 40, 0]]}, "walls.0 must be [first row, first column, last row, last column] with rows"),
         ({"walls": [[5, 5, 4, 5]]}, "got [5, 5, 4, 5]."),
         ({"barricades": [[1, 2, 3.0, 4]]}, "barricades.0 must be"),
@@ -136,25 +126,21 @@ def test_a_wrong_roster_is_one_sentence(bad, sentence: str) -> None:
         ({"objectives": [[float("nan"), 1, 3]]}, "objectives.0 must be"),
         ({"objectives": [[1, 59.5, 3]]}, "up to row 39 and column 59 and a whole radius from 1 to 12, got [1, 5"),
     ],
-)
-def test_a_wrong_map_is_one_sentence(bad, sentence: str) -> None:
-    with pytest.raises(UserError) as error:
-        map_from_tree(bad)
-    assert sentence in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("bad", "sentence"),
-    [
+    settings_from_tree: [
         ({"mission": "holding"}, "mission must be hold or annihilation, got 'holding'."),
         ({"deploy": "left"}, "deploy must be roll, 0 or 1, got 'left'."),
         ({"reward_vp": float("inf")}, "reward_vp must be a number from 0 to 10, got inf."),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("read", "bad", "sentence"), [(read, *case) for read, cases in WRONG.items() for case in cases]
 )
-def test_wrong_settings_are_one_sentence(bad, sentence: str) -> None:
+def test_what_is_wrong_is_one_sentence(read, bad, sentence: str) -> None:
     with pytest.raises(UserError) as error:
-        settings_from_tree(bad)
-    assert sentence in str(error.value)
+        read(bad)
+    assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_map_without_a_legal_deployment_is_refused() -> None:

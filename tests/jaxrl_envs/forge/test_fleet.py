@@ -29,7 +29,7 @@ from tests.support.forge.fleets import (
     alive,
     answer_all,
     begin,
-    fleets_on,
+    forge,
     pids_of,
     stop,
     until,
@@ -38,11 +38,7 @@ from tests.support.forge.fleets import (
 )
 from tests.support.forge.lines import failure, server
 
-
-@pytest.fixture
-def forge(tmp_path, monkeypatch):
-    with fleets_on(tmp_path, monkeypatch) as make:
-        yield make
+__all__ = ["forge"]
 
 
 # ---- leases -------------------------------------------------------------------------------------------------------

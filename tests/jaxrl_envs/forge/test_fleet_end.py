@@ -16,14 +16,10 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.link import LinkError
 from jaxrl_envs.shared.errors import UserError
 from tests.support.forge.fake import FakeDaemon, Fault, fake_home, fake_java
-from tests.support.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until
+from tests.support.forge.fleets import BRISK, PARENT, alive, begin, forge, pids_of, until
 from tests.support.paths import ROOT
 
-
-@pytest.fixture
-def forge(tmp_path, monkeypatch):
-    with fleets_on(tmp_path, monkeypatch) as make:
-        yield make
+__all__ = ["forge"]
 
 
 # ---- the end ------------------------------------------------------------------------------------------------------

@@ -156,16 +156,21 @@ def test_a_broken_player_and_games_without_an_end():
 
 
 def test_an_engine_that_fails_ends_in_a_sentence():
+    """Live, and inside of a compiled match."""
+
     def fault(board: Board, action: int) -> None:
         raise ZeroDivisionError("the dice are lost")
 
-    env = Remote()
-    env.game.fault = fault
+    env, whole = Remote(), HostTicTacToe()
+    env.game.fault = whole.game.fault = fault
     random = bot_player(env, "random")
     with pytest.raises(UserError, match="the engine of .* failed in game 0: .*the dice are lost"):
         RemoteDeals(env, deals=1, lanes=1)([random, random], jax.random.key(0))
     with pytest.raises(UserError, match="the engine of .* failed"):
         Matchup(env, random, [random], deals=5, seed=0).play()
+    random = bot_player(whole, "random")
+    with pytest.raises(UserError, match="^the engine of host_tic_tac_toe failed: ZeroDivisionError: the dice"):
+        Matchup(whole, random, [random], deals=2, seed=0).play()
 
 
 # ---- the progress ---------------------------------------------------------------------------------------------------
@@ -211,14 +216,3 @@ def test_train_evaluate_and_compare_runs(tmp_path, capsys):
     assert [row["opponent"] for row in rows] == ["random", "lowest", "random", "lowest", "two"]
     assert cli.main(["tournament", one, two, "bot:random", "--deals", "3"]) == 0
     assert "3 players, 18 games" in capsys.readouterr().out
-
-
-def test_an_engine_that_fails_inside_of_a_compiled_match_ends_in_a_sentence():
-    def fault(board: Board, action: int) -> None:
-        raise ZeroDivisionError("the dice are lost")
-
-    env = HostTicTacToe()
-    env.game.fault = fault
-    random = bot_player(env, "random")
-    with pytest.raises(UserError, match="^the engine of host_tic_tac_toe failed: ZeroDivisionError: the dice"):
-        Matchup(env, random, [random], deals=2, seed=0).play()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
@@ -31,8 +32,8 @@ sys.stdin.readline()
 BRISK = Patience(answer=1.0, abort=0.3, restart=0.02, longest=0.1)
 
 
-@contextmanager
-def fleets_on(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
+@pytest.fixture
+def forge(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
     """(faults, patience, **settings) -> a fleet; all are closed at the end, and no process may be left."""
     made: list[Fleet] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
