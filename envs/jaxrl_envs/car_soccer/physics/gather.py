@@ -25,8 +25,10 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     """
     if inside_kernel():  # these lanes are of one arena
         return _one_by_one(groups.any(0), lanes, work, otherwise)
-    number = groups.shape[-1]
-    chunk = min(chunk, number)
+    number, counts = groups.shape[-1], groups.any(0)
+    if number <= chunk:  # without moving any
+        found = jax.lax.cond(counts.any(), work, lambda lanes: otherwise, lanes)
+        return jax.tree.map(lambda leaf, none: jnp.where(counts, leaf, none), found, otherwise)
     rank = jnp.cumsum(groups.reshape(-1).astype(jnp.int32))  # of the lanes that count, from one
 
     def some(turn, all_found):
@@ -40,7 +42,7 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     turns = (rank[-1] + chunk - 1) // chunk
     rows = jax.lax.fori_loop(0, turns, some, jnp.zeros((sum(sizes), number + chunk)))
     place = jnp.where(groups, rank.reshape(groups.shape) - 1, 0).max(0)
-    rows, counts = rows.at[:, place].get(mode="promise_in_bounds"), groups.any(0)
+    rows = rows.at[:, place].get(mode="promise_in_bounds")
     ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
     found = [
         rows[end - size : end].reshape(leaf.shape).astype(leaf.dtype)
