@@ -37,9 +37,9 @@ class Advice(NamedTuple):
 class Programs:
     """Compiled functions of one game, shared by any number of games and threads."""
 
-    def __init__(self, env: Env):
-        """Compiles nothing yet."""
-        self._fused = env.multi_output_fusion
+    def __init__(self, env: Env, *, quick: bool = False):
+        """Compiles nothing yet. `quick`: whether to use `xla.compile_quickly`; each function then has one signature."""
+        self._fused, self._quick = env.multi_output_fusion, quick
         self._known: dict[tuple[Callable, bool], Callable] = {}
         self._lock = threading.Lock()
 
@@ -49,21 +49,24 @@ class Programs:
         with self._lock:
             if (function, plain) not in self._known:
                 options = {} if self._fused and not plain else xla.plain_options()
-                self._known[function, plain] = _compiled_once(jax.jit(function, compiler_options=options))
+                self._known[function, plain] = _compiled_once(jax.jit(function, compiler_options=options), self._quick)
             self._known[function, plain] = self._known.pop((function, plain))
             while len(self._known) > PROGRAMS:
                 del self._known[next(iter(self._known))]
             return self._known[function, plain]
 
 
-def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled_once(program: Any, quick: bool) -> Callable[..., Any]:
     """Makes threads that call a program for the first time wait for each other instead of compiling it twice."""
     lock, called = threading.Lock(), threading.Event()
 
     def call(*args: Any) -> Any:
+        nonlocal program
         if called.is_set():
             return program(*args)
         with lock:
+            if quick and not called.is_set():
+                program = xla.compile_quickly(program.lower(*args))
             result = program(*args)
             called.set()
             return result

@@ -377,13 +377,13 @@ def _choices(kind: Any) -> list[Any]:
     return list(typing.get_args(kind)) if typing.get_origin(kind) is Literal else []
 
 
-def make_context(game: str, options: Mapping[str, Any]) -> GameContext:
-    """Makes a game with any options. Raises UserError: it cannot be played at a table."""
+def make_context(game: str, options: Mapping[str, Any], *, quick: bool = False) -> GameContext:
+    """Makes a game with any options; `quick` as in `Programs`. Raises UserError: it cannot be played at a table."""
     config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
     env = make_games(config).evaluation
     if is_remote(env):
         raise RemoteGameError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
-    return GameContext(config, env, Programs(env))
+    return GameContext(config, env, Programs(env, quick=quick))
 
 
 def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -227,7 +228,7 @@ class Env(abc.ABC):
         state = state.replace(legal_action_mask=state.legal_action_mask | over)
         return self._with_observation(state)
 
-    @property
+    @functools.cached_property
     def observation_spec(self) -> PyTree:
         """The observation of one seat as a pytree of `jax.ShapeDtypeStruct`."""
         state = jax.eval_shape(self.init, jax.eval_shape(lambda: jax.random.key(0)))

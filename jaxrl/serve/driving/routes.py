@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
-import threading
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -16,15 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-import jaxrl
 from jaxrl import xla
 from jaxrl.players.player import Player
 from jaxrl.players.spec import BOT, RUN, ZOO, parse
-from jaxrl.runs.directory import cache_folder
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import serve_connection
 from jaxrl.serve.driving.session import DrivingSession, compile_ahead
-from jaxrl.serve.jobs import child
 from jaxrl.serve.player_catalog import PERSON, GameContext, described, make_context
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl_envs.contract import registry
@@ -32,6 +26,7 @@ from jaxrl_envs.shared.display.driving import Driven
 from jaxrl_envs.shared.errors import UserError
 
 MOST = 4  # matches at once: each wants a good part of a core
+SOON = 20.0  # seconds after the start of a server in which its pages and tables go first
 RATE = 80.0  # messages a second that are read: controls of every frame that is drawn, and some more
 
 
@@ -52,45 +47,17 @@ class DrivingRoutes:
         self._sessions: dict[str, DrivingSession] = {}
         self._making = asyncio.Lock()
         self._compiling: asyncio.Task[None] | None = None
-        self._wanted, self._cached = asyncio.Event(), threading.Event()
-        self._cached.set()
+        self._wanted = asyncio.Event()
 
     async def open(self) -> None:
-        """Begins to compile the usual match."""
+        """Begins to wait for a person."""
         self._compiling = asyncio.create_task(self._compile())
 
     async def _compile(self) -> None:
-        """Compiles the usual match into the cache, if it is not there, for which matches wait, and reads it from there
-        once a person is about to drive."""
-        cache = cache_folder(self._server.settings.cache_dir)
-        mark = await self._server.run("read", self._mark, cache) if cache and xla.on_cpu() else None  # GPUs are shared
-        if mark and not mark.exists():
-            self._cached.clear()
-            try:
-                with contextlib.suppress(OSError):  # no process, or a full disk: the match is compiled here
-                    if await self._fill_cache() == 0:
-                        mark.touch()
-            finally:
-                self._cached.set()
-        await self._wanted.wait()
+        """Compiles the usual match once a person is about to drive, or a while after the start; GPUs are shared."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wanted.wait(), SOON if xla.on_cpu() else None)
         await self._server.run("build", self.compile_usual)
-
-    def _mark(self, cache: Path) -> Path | None:
-        """Returns the file that says that the usual match of this version and machine is in the cache; None if nothing
-        can be driven."""
-        for game, match in self._names():
-            about = [game, match, registry.rules_hash(game), jaxrl.__version__, xla.conditions()]
-            return cache / f".driven-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}"
-        return None
-
-    async def _fill_cache(self) -> int:
-        """Returns the exit code of a process of low priority that compiles the usual match."""
-        settings = self._server.settings
-        told = {"games": settings.games, "runs": str(settings.runs), "allow": settings.allow}
-        words = json.dumps(told | {"cache_dir": settings.cache_dir})
-        command = "-W", "ignore", "-m", "jaxrl.serve.driving.fill_cache", words
-        async with child(*command, environment={}, stdin=asyncio.subprocess.PIPE) as process:
-            return await process.wait()
 
     def compile_usual(self) -> None:
         """Compiles the first match that is offered, against its usual opponents."""
@@ -153,7 +120,7 @@ class DrivingRoutes:
             module = registry.find_module(game, "driving") if game in self._catalog.games else None
             if module is None or match not in module.MATCHES:
                 raise UserError(f"this server has no match {match[:60]!r} of {game[:60]!r} to drive in.")
-            context = make_context(game, (view or {}) | module.MATCHES[match])
+            context = make_context(game, (view or {}) | module.MATCHES[match], quick=True)
             self._matches.setdefault(key, DrivenGame(context, module.drive(context.env)))
         return self._matches[key]
 
@@ -165,7 +132,7 @@ class DrivingRoutes:
             self._sessions = {id: each for id, each in self._sessions.items() if each.alive}
             if len(self._sessions) >= MOST:
                 raise UserError(f"{MOST} matches are being driven already: wait until one ends.")
-            session = DrivingSession(*await self._server.run("ponder", self._seated, asked), self._cached)
+            session = DrivingSession(*await self._server.run("ponder", self._seated, asked))
             self._sessions[session.id] = session
         return JSONResponse({"id": session.id})
 

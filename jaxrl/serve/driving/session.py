@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -37,13 +38,15 @@ TAKEN, GONE = 4409, 4410  # codes of closed sockets: another driver took over; t
 
 
 def compile_ahead(context: GameContext, driven: Driven, players: Sequence[Player | None]) -> None:
-    """Compiles what a match of these players calls, by its first frame."""
+    """Compiles what a match of these players calls, by its first frame; most of the time is the frame's."""
     game, key = InteractiveGame(context.env, players, context.programs), jax.random.key(0)
     state = game.deal(key)
-    game.state = context.programs(driven.asked)(state)
     controls = np.zeros((len(players), len(driven.handles.axes) + len(driven.handles.buttons)), np.float32)
-    controls[:] = driven.controls(game.answer(key))
-    context.programs(driven.frame)(state, controls)
+    with ThreadPoolExecutor() as others:
+        frame = others.submit(context.programs(driven.frame), state, controls)
+        game.state = context.programs(driven.asked)(state)
+        driven.controls(game.answer(key))
+        frame.result()
 
 
 class DrivingSession:
@@ -60,17 +63,15 @@ class DrivingSession:
         driven: Driven,
         players: Sequence[Player | None],
         names: Sequence[str],
-        cached: threading.Event,
     ):
         """Starts its thread.
 
         Args:
           context, driven: the game, and how it is driven.
           players, names: players and names by seat; None is the person.
-          cached: event without which the match does not begin, because its programs are being compiled elsewhere.
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
-        self._programs, self._driven, self._cached = context.programs, driven, cached
+        self._programs, self._driven = context.programs, driven
         self._game = InteractiveGame(context.env, players, context.programs)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -171,8 +172,6 @@ class DrivingSession:
         """Plays match after match until it is told to end or the driver stays away."""
         words = "the match has ended: the driver was gone for too long"
         try:
-            self._cached.wait()
-            self._heard = time.monotonic()
             while not self._ended.is_set() and not self._deserted:
                 self._again = False
                 self._play()
