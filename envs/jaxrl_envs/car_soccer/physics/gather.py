@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxrl_envs.shared.fused.kernel import inside_kernel
 
 CHUNK = 128  # lanes that are worked on together
+FEW = 32  # lanes, those of one arena, that are worked on where they are: XLA compiles gathers slowly
 
 
 def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwise: Any, chunk: int = CHUNK) -> Any:
@@ -26,9 +27,10 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
     if inside_kernel():  # these lanes are of one arena
         return _one_by_one(groups.any(0), lanes, work, otherwise)
     number, counts = groups.shape[-1], groups.any(0)
-    if number <= chunk:  # without moving any
+    if number <= FEW:
         found = jax.lax.cond(counts.any(), work, lambda lanes: otherwise, lanes)
         return jax.tree.map(lambda leaf, none: jnp.where(counts, leaf, none), found, otherwise)
+    chunk = min(chunk, number)
     rank = jnp.cumsum(groups.reshape(-1).astype(jnp.int32))  # of the lanes that count, from one
 
     def some(turn, all_found):
