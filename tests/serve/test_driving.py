@@ -277,7 +277,7 @@ def test_frames_of_car_soccer_add_up_to_its_steps():
             jax.tree.leaves((before.game.arena, before.observation, before.legal_action_mask)),
             strict=True,
         ):
-            np.testing.assert_allclose(np.float64(one), np.float64(other), rtol=1e-4, atol=5e-3)
+            np.testing.assert_allclose(np.float64(one), np.float64(other), rtol=1e-3, atol=0.05)
     assert row[0] == pytest.approx(int(state.game.arena.tick) / 120)
     bodies = np.asarray(row[3 : 3 + 8 * (1 + env.num_players)]).reshape(-1, 8)
     np.testing.assert_allclose(bodies[0, :3], state.game.arena.ball.position.array, atol=0.05)
