@@ -14,11 +14,27 @@ from jaxrl.search.settings import SearchRequest
 from jaxrl_envs.shared.errors import UserError
 
 # Options that say how one learns, with what is taken by default: from games, and from what a search finds.
-OF_GAMES = {"games": 2000, "epochs": 30, "minibatch": 256, "learning_rate": 1e-3, "data": [], "held_out_data": []} | {
-    **{"dagger": 0, "expert": "", "deals": None, "patience": 4, "check": 0.15}
+OF_GAMES = {
+    "games": 2000,
+    "epochs": 30,
+    "minibatch": 256,
+    "learning_rate": 1e-3,
+    "data": [],
+    "held_out_data": [],
+    "dagger": 0,
+    "expert": "",
+    "deals": None,
+    "patience": 4,
+    "check": 0.15,
 }
-OF_A_SEARCH = {"games": 256, "epochs": 2, "minibatch": 512, "learning_rate": 3e-4, "iterations": 20} | {
-    **{"opponents": (), "checkpoint": "newest"}
+OF_A_SEARCH = {
+    "games": 256,
+    "epochs": 2,
+    "minibatch": 512,
+    "learning_rate": 3e-4,
+    "iterations": 20,
+    "opponents": (),
+    "checkpoint": "newest",
 }
 
 
