@@ -194,13 +194,6 @@ def test_the_users_own_place_stands_for_that_of_a_file(argv, capsys):
     assert "no checkpoint" in sentence(capsys, *argv, "run.cache_dir=''")
 
 
-def test_runs_are_compared_without_what_they_name():
-    from jaxrl.experiments.compare import titles
-
-    Path("figures.py").write_text(MARK)
-    assert titles("mark:call", allow=()) == {} and not Path("imported").exists()
-
-
 def test_the_record_of_a_checkpoint_is_no_word_either(capsys):
     write_run("run", {"env": {"id": "skull_king"}, "train": SIZES})
     stamp = checkpoint.Stamp("mark:call", "1", {})
