@@ -109,6 +109,7 @@ def wager_rollouts(updates: int) -> tuple[Any, Values, jax.Array]:
     return last
 
 
+@pytest.mark.thorough
 def test_advantages_have_the_same_means_and_less_variance_than_with_the_best_public_values() -> None:
     rollout, values, found = wager_rollouts(40)
     steps = rollout.steps

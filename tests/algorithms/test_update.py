@@ -218,6 +218,7 @@ def test_dropout_keys_belong_to_decisions() -> None:
     np.testing.assert_array_equal(jax.random.key_data(alone), keys[2].reshape(8, 6, 2)[:, 3:].reshape(-1, 2))
 
 
+@pytest.mark.thorough
 def test_an_update_with_dropout() -> None:
     """Decisions made without dropout, learnt from with it; the same keys give the same parameters."""
     env, at = Cards(), now(PPOConfig(epochs=1, minibatches=2, accumulate=2))

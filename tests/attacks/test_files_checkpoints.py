@@ -232,6 +232,7 @@ def begun(tmp_path, monkeypatch) -> RunDirectory:
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("leaf", CLAIMS)
 def test_an_array_that_the_configuration_does_not_need_is_never_read(begun, leaf, monkeypatch, capsys):
     """With a record and an array that agree, and less than is free."""

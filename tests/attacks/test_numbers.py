@@ -168,6 +168,7 @@ GAMES: dict[str, tuple[list[str], str]] = {
 SHORT = ("one action",)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in GAMES]
 )

@@ -69,6 +69,7 @@ def answers(port: int) -> None:
 # ---- connections ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [b"", b"G", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
 def test_the_owner_is_answered_whatever_waits_for_the_end_of_its_request(tmp_path, monkeypatch, first):
     monkeypatch.setattr(gates, "HEADER", 1.0)

@@ -115,6 +115,7 @@ def twin_tables(monkeypatch) -> None:
     monkeypatch.setattr(timed_search, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "game, options, count",
     [(*each, 3) for each in GAMES[:2]] + [pytest.param(*each, 12, marks=pytest.mark.slow) for each in GAMES],

@@ -85,6 +85,7 @@ def host_report():
     return diagnosis.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
 
 
+@pytest.mark.thorough
 def test_report_of_a_game_on_the_host(host_report):
     json.dumps(host_report)
     host = host_report["host"]

@@ -98,6 +98,7 @@ def test_the_example_is_learnt_also_by_a_network_of_ones_own(tmp_path, monkeypat
     assert returns["random"] > 0.75
 
 
+@pytest.mark.thorough
 def test_a_loop_of_ones_own_trains_as_the_command_does(tmp_path):
     file = str(ROOT / "examples" / "nim.yaml")
     keys = ["run.seed=3", "train.total_steps=8192", "train.evaluate_every=0", "run.devices=1", "run.cache_dir=''"]

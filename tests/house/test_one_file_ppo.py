@@ -98,6 +98,7 @@ def test_its_advantages_are_the_librarys(played):
     assert 0 < weight.mean() < 1 and rollout.over.any()
 
 
+@pytest.mark.thorough
 def test_its_losses_and_gradients_are_the_librarys(played):
     config, network, params, rollout, _, (advantage, weight) = played
     apply = jax.vmap(network.apply, in_axes=(None, 0, 0))

@@ -157,6 +157,7 @@ def run(tmp_path_factory):
     return home / "run"
 
 
+@pytest.mark.thorough
 def test_a_run_keeps_the_newest_the_best_and_the_final(run):
     best = json.loads((run / "best.json").read_text())["update"]
     kept = {f"{update:08d}" for update in {best, 4, 6}} | {"final"}

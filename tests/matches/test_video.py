@@ -74,6 +74,7 @@ def test_the_extra_is_named_before_a_game_is_played(monkeypatch, tmp_path, capsy
     assert "pip install 'jaxrl[video]'" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not INSTALLED, reason="needs pip install 'jaxrl[video]'")
 def test_a_game_is_filmed_as_a_gif(tmp_path, capsys):
     file = tmp_path / "game.gif"

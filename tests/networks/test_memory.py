@@ -240,6 +240,7 @@ def solved(cell: str, env: Env, calls: int, **settings: Any) -> dict[str, float]
     return {name.rpartition("_")[2]: float(value) for name, value in values.items() if "right" in name}
 
 
+@pytest.mark.thorough
 def test_without_a_memory_nothing_is_recalled() -> None:
     """About 1,200 questions of each delay: 0.25 and five standard errors."""
     found = solved("mlp", Recall(delays=(1, 8)), 5)

@@ -74,6 +74,7 @@ def example(batch: int) -> tuple[jax.Array, jax.Array]:
     return states.observation, states.legal_action_mask
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.kind}-{c.activation}-{c.compute_dtype}")
 def test_outputs_are_float32_and_masked(config: NetworkConfig) -> None:
     env = Cards()

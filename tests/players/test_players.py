@@ -66,6 +66,7 @@ def same(left, right) -> None:
     np.testing.assert_array_equal(left.outcomes.result, right.outcomes.result)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("env", [HighCard(), OneAgainstTwo()], ids=lambda env: env.id)
 def test_everybody_may_remember_in_every_seat(env):
     """The candidate and, at the other seats (two of them), copies of one or of the other kind."""

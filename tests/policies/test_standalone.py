@@ -104,6 +104,7 @@ def check_zoo(name, count, tmp_path):
     assert (np.argmax(logits, 1) == np.argmax(right, 1)).mean() > 0.998  # near ties may fall either way
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ZOO)
 def test_a_policy_of_the_zoo_is_the_same_in_numpy(name, tmp_path):
     check_zoo(name, 6, tmp_path)
@@ -115,6 +116,7 @@ def test_a_policy_of_the_zoo_is_the_same_in_a_thousand_states(name, tmp_path):
     check_zoo(name, 1000, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_every_kind_of_layer_is_the_same_in_numpy(kind, tmp_path):
     policy = untrained(NETWORKS[kind])

@@ -157,6 +157,7 @@ def bayes(words: np.ndarray) -> np.ndarray:
     return likely / likely.sum()
 
 
+@pytest.mark.thorough
 def test_what_the_policy_is_sure_of_is_not_searched():
     """The uniform prior gives every word a quarter: from 0.25 on it is sure, and guesses the first card."""
     assert guesses(128, sure=0.26)("honest", "honest") == 1.0

@@ -55,6 +55,7 @@ def exchanged(env, programs, state, seat: int, seed: int):
     return permute(state, np.int32(seat), prng.fast_key(seed))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("game, options", GAMES, ids=[game for game, _ in GAMES])
 @pytest.mark.parametrize("games", [12, pytest.param(1000, marks=pytest.mark.slow)])
 def test_views_are_the_same_whatever_is_hidden(game, options, games):

@@ -94,6 +94,7 @@ def test_the_rules_replay_every_recorded_game(site, tmp_path):
     assert len(run_node("replay.mjs", site, tmp_path / "again", [json.dumps(broken)])) > 1
 
 
+@pytest.mark.thorough
 @needs_node
 def test_features_and_network_are_those_of_the_policy(site, tmp_path):
     """From the views of both seats, and the views do not depend on hidden cards."""

@@ -455,6 +455,7 @@ def pester(client: Client, id: str, key: str, count: int) -> None:
             socket.send(noise(random_))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("messages", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_noise_and_giants_do_not_disturb_a_table(client, messages):
     """How long others wait among crowds is measured in tests/attacks/test_server.py."""

@@ -172,6 +172,7 @@ def small_disk(place: Path, size: str) -> Iterator[Callable[[str], None]]:
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.thorough
 def test_no_space_left_is_one_sentence_and_a_larger_disk_goes_on_exactly(home, plain, tmp_path, capfd):
     disk = tmp_path / "disk"
     with small_disk(disk, "200k") as resize:
@@ -294,6 +295,7 @@ def test_updates_are_traced(home, monkeypatch):
         jax.profiler.stop_trace()
 
 
+@pytest.mark.thorough
 def test_the_best_checkpoint_is_kept_apart(home):
     assert train(home, "best", "train.evaluate_every=2", "train.keep=1") == 0
     run = runs.RunDirectory(home / "runs" / "best")

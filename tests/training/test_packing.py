@@ -39,6 +39,7 @@ def test_what_is_packed_comes_back() -> None:
     assert_identical(unpack(packed, jax.eval_shape(lambda: tree)), tree)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("game", "target_kl", "one_kernel"), [(HighCard, 0.0, True), (TicTacToe, 1e-4, True), (TicTacToe, 0.0, False)]
 )

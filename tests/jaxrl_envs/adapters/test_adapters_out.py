@@ -46,6 +46,7 @@ def random_action(rng, mask):
 # ---- the seat game: what every adapter is made of -------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seat", [0, 1, 2])
 def test_a_seat_gets_all_its_rewards_and_only_its_decisions(seat):
     env = HighCard()

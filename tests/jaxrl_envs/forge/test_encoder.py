@@ -134,6 +134,7 @@ def test_numbers_of_names():
 # ---- against the referee --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [*KINDS, "choose_wisely"])
 def test_made_up_decisions(kind):
     answers = set()

@@ -29,6 +29,7 @@ def test_conformance():
     assert [result.name for result in report.results if result.status == conformance.SKIP] == NOT_SAID
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{"limit": 3}, {"num_players": 3}])
 def test_conformance_of_a_game_that_asks_all_seats_at_once(options):
     report = conformance.check(HostPicks(**options), games=8)

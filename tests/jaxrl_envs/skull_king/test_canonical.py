@@ -74,6 +74,7 @@ def actions(to: tuple[int, ...]) -> np.ndarray:
     return np.array([*range(11), *plays, *range(85, 100)])
 
 
+@pytest.mark.thorough
 def test_suits_that_only_differ_by_name_are_one_observation(env, played):
     """But for the order of two suits of which the seat has nothing and sees equally many."""
     canonical = jax.jit(jax.vmap(lambda words: observe.canonical(words, env.setup)[0]))

@@ -196,6 +196,7 @@ def hidden_from(game: referee.Game, seat: int) -> np.ndarray:
     return np.concatenate([*map(flags, sets), *bids]).astype(np.float32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", TABLES)
 def test_what_a_seat_remembers_and_what_a_critic_sees(table: tuple[int, int, int]) -> None:
     """Every card of the round by who played it, in which trick, and whether it was led; all cards that are hidden."""
@@ -280,6 +281,7 @@ def test_returns_at_the_end() -> None:
         SkullKing(episode="round", by_round=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("players", "expansion"), [(2, True), (4, True), (7, False), (8, True)])
 def test_the_game_after_an_illegal_action_is_dealt_in_full(players: int, expansion: bool) -> None:
     env = SkullKing(players=players, expansion=expansion, episode="round")

@@ -50,6 +50,7 @@ def crafted(state, *plays, leader=0, phase=rules.PLAY):
     return state.replace(game=position, current_player=actor)
 
 
+@pytest.mark.thorough
 def test_every_trick_and_every_round_is_told(game):
     env, steps = game
     tricks, rounds, totals = 0, 0, [0] * SEATS
@@ -191,6 +192,7 @@ def test_what_a_seat_cannot_see_is_not_drawn(shown):
             assert drawn.render_svg(state, seat=seat) == drawn.render_svg(other, seat=seat)
 
 
+@pytest.mark.thorough
 def test_cards_are_large_where_the_screen_is_taller_than_wide(game):
     """The drawing is 400 units wide, a phone 390 pixels: what can be clicked does not overlap and is wide enough for a
     finger; every card of the hand and of a full trick is there."""

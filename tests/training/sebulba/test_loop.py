@@ -159,6 +159,7 @@ def test_vtrace_with_a_lag_of_two_and_cut_games():
     program.close()
 
 
+@pytest.mark.thorough
 def test_engine_threads_are_busy_where_the_engine_is_the_slowest_part():
     """One block is stepped while the network answers for the other."""
     config = sebulba_config(num_envs=16, num_steps=12, stagger=0, sebulba={"threads": 4})
