@@ -150,7 +150,7 @@ def test_a_hostile_game_is_played_and_kept(client, new_page, place):
     page.wait_for_url("**/replays/view?file=*")
     nothing_ran(page)
     replays = new_page("/replays")
-    wait(replays, ".replay")
+    wait(replays, "a recorded game")
     nothing_ran(replays)
     (file,) = (place / "replays").glob("*.replay")
     assert page.url.endswith(f"{quote(f'1/{file.name}', safe='')}&seat=0")
