@@ -6,7 +6,7 @@ const LAG = 0.03; // seconds that the picture is behind the newest frame, so tha
 const KEEP = 300; // frames that the ball's trail and the replay of a goal may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
-const COMPILING = "The match is being compiled. The first of its kind takes half a minute, on a busy machine more.";
+const COMPILING = "The match is being compiled. The first of its kind takes some twenty seconds, on a busy machine more.";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
