@@ -1,4 +1,4 @@
-"""What a training will take and cost, by its measured speed: `jaxrl diagnose --plan`."""
+"""Time and cost of a training, by its measured speed: `jaxrl diagnose --plan`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ evaluate: {deals: 2, training_deals: 2, opponents: [random]}
 
 
 def told(*arguments: str, capsys) -> dict:
-    """What `jaxrl runs --json` prints."""
+    """Returns the output of `jaxrl runs --json`."""
     capsys.readouterr()
     assert cli.main(["runs", *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
