@@ -9,6 +9,7 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -123,6 +124,8 @@ def test_the_highlights_of_an_evaluation_play_again(game, opponents, tmp_path):
             assert surprise_of(env, opened, states, actions) == pytest.approx(extreme, rel=1e-4)
         assert [each["step"] for each in replay.thinned] == list(range(len(states)))
         assert len({len(each) for each in replay.thinned}) == 1 and "observation" not in replay.thinned[0]
+        end = states[-1].replace(observation=None, legal_action_mask=None)
+        chex.assert_trees_all_close(opened.last().replace(observation=None, legal_action_mask=None), end, rtol=1e-5)
 
 
 def test_long_games_are_thinned_or_left_out(monkeypatch):

@@ -22,6 +22,7 @@ from jaxrl.players.player import bot_player
 from jaxrl.serve.replays import library, render_recording
 from jaxrl.serve.replays.library import RecordingLibrary
 from jaxrl_envs.car_soccer.display import playback as cars
+from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from tests.matches.test_replays import recorded
 from tests.support.games import HighCard
@@ -102,6 +103,8 @@ def test_a_replay_is_played_again_if_its_game_is_allowed_and_runs_nothing_else(r
     check(playback)
     assert playback.view == "text" and playback.picture(0) == render_recording.STORY  # it has no drawings
     assert len(playback.seats) == 3
+    told = render_recording.glance(replay, ["tests"])
+    assert told["players"] == playback.seats and told["board"] == "" and set(told["won"]) <= {1, 0, -1}
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'done')!r}, 'w')")
     monkeypatch.syspath_prepend(tmp_path)
     record = json.loads(gzip.open(replay).read()) | {"game": "evil:Game"}
@@ -215,6 +218,20 @@ def test_a_film_is_served_so_that_nothing_in_it_can_run(client, kind):
     assert "sandbox" in policy and "allow-scripts" not in policy and "default-src 'none'" in policy
 
 
+def test_results_and_last_positions_are_told_by_one_process(tmp_path, replay):
+    env = registry.make("beasty_bar")
+    _, found = recorded(env, "beasty_bar", bot_player(env, "random"), [bot_player(env, "heuristic")])
+    found[0].write(tmp_path / "a.replay")
+    (tmp_path / "b.replay").write_bytes(replay.read_bytes()[:-9])
+    with serving(tmp_path, replays=(tmp_path,)) as client:
+        for _ in range(2):  # the second time from what is kept
+            good, bad = client.post("/replays/glances", {"files": ["0/a.replay", "0/b.replay"]})
+            assert sorted(good["won"]) == [-1, 1] and "points" in good["figures"] and good["board"].startswith("<svg")
+            assert "error" in bad
+        for names in ([], ["0/../a.replay"], ["0/a.replay"] * 51, "0/a.replay"):
+            assert client.request("/replays/glances", {"files": names})[0] == 400
+
+
 def test_what_cannot_be_opened_says_why(client):
     found = open_game(client, "0/skull_king/tricks.jsonl.gz")
     assert found["state"] == "failed"
@@ -239,7 +256,7 @@ def test_a_process_may_use_so_much_and_no_more(tmp_path):
     with gzip.open(path, "wb", 1) as file:
         for _ in range(160):
             file.write(b" " * (1 << 20))
-    command = [sys.executable, "-m", "jaxrl.serve.replays.render_recording", str(path), "0", str(tmp_path)]
+    command = [sys.executable, "-m", "jaxrl.serve.replays.render_recording", "--game=0", str(tmp_path), str(path)]
     done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, timeout=120, check=False)
     assert done.returncode == 1
     assert "no recording" in json.loads(gzip.decompress((tmp_path / "head").read_bytes()))["error"]

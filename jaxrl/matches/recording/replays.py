@@ -39,6 +39,7 @@ SUFFIX = ".replay"
 LANES = 4
 LONGEST = 10_000  # steps of a game that is recorded
 SHOWN = 100  # states that a file holds, about
+HIDDEN = ("observation", "legal_action_mask")  # of a state, which no file holds
 LIMIT = 1 << 26  # bytes of a file, unpacked
 _WORDS = (range(1 << 32),) * 2
 _SHAPE = {
@@ -245,10 +246,12 @@ def write_replays(folder: Path, found: Sequence[Replay]) -> None:
 
 def _numbers(sketch: PyTree) -> dict[str, Any]:
     """Returns the arrays of a sketch by name, for JSON, without observations and masks."""
-    leaves = jax.tree_util.tree_leaves_with_path(sketch)
-    named = {re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): leaf for path, leaf in leaves}
-    hidden = ("observation", "legal_action_mask")
-    return {name: _plain(leaf) for name, leaf in named.items() if not name.startswith(hidden)}
+    named = {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(sketch)}
+    return {name: _plain(leaf) for name, leaf in named.items() if not name.startswith(HIDDEN)}
+
+
+def _name(path: Any) -> str:
+    return re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip(".")
 
 
 def _plain(value: Any) -> Any:
@@ -280,6 +283,20 @@ class OpenedReplay(NamedTuple):
     replay: Replay
     config: Config
     env: Env
+
+    def last(self) -> PyTree:
+        """Returns the last sketch as the file holds it, with zeros for observations and masks; nothing is played."""
+        numbers = self.replay.thinned[-1]
+
+        def read(path: Any, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+            if (name := _name(path)).startswith(HIDDEN):
+                return jnp.zeros(leaf.shape, leaf.dtype)
+            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                return keys_of(numbers[name])
+            return jnp.asarray(np.asarray(numbers[name], leaf.dtype).reshape(leaf.shape))
+
+        form = jax.eval_shape(lambda key: self.env.sketch(self.env.init(key)), keys_of(self.replay.deal))
+        return jax.tree_util.tree_map_with_path(read, form)
 
     def play(self, lanes: ReplayLanes | None = None) -> tuple[list[State], list[Any]]:
         """Returns all states, and the actions between them as `Env.film` takes them. Raises UserError: the states

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import hashlib
+import json
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jaxrl.serve.jobs import WorkQueue, child
 from jaxrl_envs.shared import files
@@ -58,12 +61,7 @@ class OpenRecordings:
         Raises:
           UserError: the file is gone, or too many wait.
         """
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
-        name = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}\0{game}"
-        key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        key = _key(path, game)
         if key not in self._open:
             found = Opening(key, path, game, Path(self._folder.name) / key)
             self._queue.begin(self._render, found)
@@ -71,6 +69,18 @@ class OpenRecordings:
             self._forget()
         self._open.move_to_end(key)
         return self._open[key]
+
+    async def glances(self, paths: Sequence[Path]) -> list[Any]:
+        """Returns results and last positions of replays; one process reads those that were not asked for before.
+
+        Raises:
+          UserError: a file is gone, or too many wait.
+        """
+        kept = [Path(self._folder.name) / _key(path, -1) for path in paths]
+        fresh = {file: path for file, path in zip(kept, paths, strict=True) if not file.is_file()}
+        if fresh:
+            await asyncio.shield(self._queue.begin(self._glance, fresh))
+        return [json.loads(gzip.decompress(file.read_bytes())) if file.is_file() else {} for file in kept]
 
     def get(self, key: str) -> Opening:
         """Returns an open recording by its key. Raises UserError: it is not open, or not any more."""
@@ -89,15 +99,32 @@ class OpenRecordings:
                 shutil.rmtree(self._open.pop(key).folder, ignore_errors=True)
 
     async def _render(self, found: Opening) -> None:
-        found.state = "working"
-        command = ["-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options]
-        given = ["--", str(found.path), str(found.game), str(found.folder)]
-        code = -1
+        found.state, code = "working", -1
         with contextlib.suppress(OSError, TimeoutError):  # a full disk, for instance
             found.folder.mkdir()
-            async with child(*command, *given, environment={"JAX_PLATFORMS": "cpu"}) as process:
-                code = await asyncio.wait_for(process.wait(), PATIENCE)
+            code = await self._read(found.folder, [found.path], f"--game={found.game}")
         failed = code != 0 or found.file("head") is None
         found.state = "failed" if failed else "open"
         if failed and found.file("head") is None:
             found.why = GONE.format(name=found.path.name)
+
+    async def _glance(self, fresh: Mapping[Path, Path]) -> None:
+        with contextlib.suppress(OSError, TimeoutError), tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
+            await self._read(Path(folder), list(fresh.values()))
+            for number, file in enumerate(fresh):
+                with contextlib.suppress(FileNotFoundError):  # the process has ended before
+                    Path(folder, str(number)).replace(file)
+
+    async def _read(self, folder: Path, paths: Sequence[Path], *options: str) -> int:
+        words = ["-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options, *options]
+        async with child(*words, "--", str(folder), *map(str, paths), environment={"JAX_PLATFORMS": "cpu"}) as process:
+            return await asyncio.wait_for(process.wait(), PATIENCE)
+
+
+def _key(path: Path, game: int) -> str:
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
+    name = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}\0{game}"
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]

@@ -1,7 +1,8 @@
-"""Renders a recorded game in a process of its own: `python -m jaxrl.serve.replays.render_recording FILE GAME FOLDER`.
+"""Renders recorded games in a process of its own: `python -m jaxrl.serve.replays.render_recording FOLDER FILE ...`.
 
 Files may come from strangers. They are read by the readers that everything here uses, nothing that they name is run,
-and this process may use so much time, memory and disk and no more. What it finds lies in FOLDER, packed by gzip:
+and this process may use so much time, memory and disk and no more. What it finds lies in FOLDER, packed by gzip: the
+results of the replays and their last positions as 0, 1, ..., see `glance`; or of the game `--game` of one file:
 
     head       JSON: `Playback.record`, and "done": false while more of it is to come; or {"error": a sentence}
     0, 1, ...  the picture of each frame, in order of time
@@ -25,9 +26,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxrl.serve.replays import state_store
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
+from jaxrl_envs.shared.display import svg
 from jaxrl_envs.shared.display.playback import LIMIT, Playback, PlaybackMoment, of_states
 from jaxrl_envs.shared.errors import UserError
 
@@ -43,27 +47,32 @@ HALF = "every few moments as the file holds them; the whole of it is being playe
 
 
 def main(argv: list[str]) -> int:
-    """Renders a game; returns 1 if it cannot be opened."""
+    """Renders a game, or looks at several; returns 1 if one cannot be opened."""
     parser = argparse.ArgumentParser("jaxrl.serve.replays.render_recording")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("game", type=int)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--game", type=int)
     parser.add_argument("--allow", action="append", default=[])
     parser.add_argument("--cache", default="")
     args = parser.parse_args(argv)
     _limit()
-    try:
-        _unroll(args)
-    except UserError as error:
-        why = str(error).replace(f"{args.file.parent}{os.sep}", "")
-    except MemoryError:
-        why = f"{args.file.name} needs more memory than may be used for it."
-    except UNSOUND as error:
-        why = f"{args.file.name} cannot be shown, it is damaged ({type(error).__name__}: {error})."
-    else:
-        return 0
-    _write(args.folder / "head", {"error": why})
-    return 1
+    failed = False
+    for number, file in enumerate(args.files):
+        try:
+            if args.game is None:
+                _write(args.folder / str(number), glance(file, args.allow))
+            else:
+                _unroll(file, args)
+            continue
+        except UserError as error:
+            why = str(error).replace(f"{file.parent}{os.sep}", "")
+        except MemoryError:
+            why = f"{file.name} needs more memory than may be used for it."
+        except UNSOUND as error:
+            why = f"{file.name} cannot be shown, it is damaged ({type(error).__name__}: {error})."
+        failed = True
+        _write(args.folder / (str(number) if args.game is None else "head"), {"error": why})
+    return int(failed)
 
 
 def _limit() -> None:
@@ -75,19 +84,62 @@ def _limit() -> None:
         resource.setrlimit(what, (most, most))
 
 
-def _unroll(args: argparse.Namespace) -> None:
+def _unroll(path: Path, args: argparse.Namespace) -> None:
     playback = None
-    for playback, done in opened(args.file, args.game, args.allow, args.cache):
+    for playback, done in opened(path, args.game, args.allow, args.cache):
         if playback.decided is not None:
             with contextlib.suppress(OSError, ValueError, TypeError):  # then it cannot be annotated
                 state_store.write(args.folder, playback.decided)
         _write(args.folder / "head", playback.record() | {"done": done})
     if playback is None:
-        raise UserError(f"{args.file.name} is no recording that can be shown here.")
+        raise UserError(f"{path.name} is no recording that can be shown here.")
     for frame in range({"space": 0, "film": 1}.get(playback.view, playback.frames)):
         _pack(args.folder / str(frame), playback.picture(frame))
-    module = None if args.file.name.endswith((".replay", ".svg")) else _reader(args.file)
-    _write(args.folder / "games", module.games(args.file) if module else [])
+    module = None if path.name.endswith((".replay", ".svg")) else _reader(path)
+    _write(args.folder / "games", module.games(path) if module else [])
+
+
+def glance(path: Path, allow: list[str]) -> dict[str, Any]:
+    """Returns the result and the last position of a replay from the numbers that its file holds; nothing is played.
+
+    Args:
+      path: path of the file.
+      allow: modules and paths that it may name, see `jaxrl.config.trust`.
+
+    Raises:
+      UserError: it is no replay.
+    """
+    from jaxrl.matches.recording import replays
+    from jaxrl_envs.contract.env import State
+    from jaxrl_envs.contract.sides import of_sides
+
+    found = replays.read(str(path), allow=allow)
+    env, replay, last = found.env, found.replay, found.last()
+    won = np.asarray(env.outcome(of_sides(np.array(replay.returns, np.float32), env.sides)))[list(env.sides)].tolist()
+    figures, board = {}, ""
+    if not isinstance(last, State):
+        board = _from_above(registry.game_module(replay.game, "playback").space(env, [last]))
+    else:
+        figures = {name: np.asarray(each).tolist() for name, each in env.episode_stats(last).items()}
+        with contextlib.suppress(NotImplementedError):
+            board = env.render_svg(last)
+    told = {"game": replay.game, "players": replay.players, "returns": replay.returns, "won": won}
+    return told | {"figures": figures, "board": board}
+
+
+def _from_above(space: Mapping[str, Any]) -> str:
+    """Returns the first moment of a scene (`Playback.space`) from above, with the second axis to the right."""
+    outline = space["arena"]["outline"]
+    wide, deep = (1.1 * max(point[axis] for point in outline) for axis in (1, 0))
+    floor = " ".join(f"{wide + y:.0f},{deep - x:.0f}" for x, y in outline)
+    parts = [f'<polygon points="{floor}" fill="#3b7358" stroke="#e3f2ea" stroke-width="80"/>']
+    for goal in space["arena"]["goals"]:
+        left, high = wide + goal["y"] - 100, 2 * goal["half"]
+        parts.append(svg.rect(left, deep - goal["half"], 200, high, 0, space["colours"][goal["team"]]))
+    for body in reversed(space["bodies"]):
+        colour = "#f2ead7" if body["team"] < 0 else space["colours"][body["team"]]
+        parts.append(svg.circle(wide + body["places"][1], deep - body["places"][0], 300, colour))
+    return svg.document(2 * wide, 2 * deep, parts)
 
 
 def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterator[tuple[Playback, bool]]:

@@ -16,11 +16,12 @@ from jaxrl.serve.jobs import WorkQueue
 from jaxrl.serve.replays import annotation, state_store
 from jaxrl.serve.replays.library import LARGEST, RecordingLibrary
 from jaxrl.serve.replays.open_recording import Opening, OpenRecordings
-from jaxrl.serve.server import Server, bytes_of, page
+from jaxrl.serve.server import Server, body_of, bytes_of, page
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
+GLANCES = 50  # files of one request
 JUDGING = 8  # annotations that wait, beside one that is made
 UNKNOWN = "It cannot be annotated: recordings of this kind do not say what the seats saw when they decided."
 NO_POLICY = "It cannot be annotated: no policy of the zoo and no run plays this game as it was recorded."
@@ -50,6 +51,14 @@ class ReplayRoutes:
     async def listed(self, request: Request) -> Response:
         """GET: all recordings."""
         return JSONResponse(await self._server.run("work", self.library.listed))
+
+    async def glances(self, request: Request) -> Response:
+        """POST {"files": names of replays} -> their results and last positions, see `render_recording.glance`."""
+        names = (await body_of(request)).get("files")
+        if not isinstance(names, list) or not 0 < len(names) <= GLANCES:
+            raise UserError(f"files must be 1 to {GLANCES} names.")
+        paths = [await self._server.run("work", self.library.find, str(name)) for name in names]
+        return JSONResponse(await self.recordings.glances(paths))
 
     async def open(self, request: Request) -> Response:
         """GET ?file=&game=: how far the opening of a game is; the first such request begins it."""
@@ -140,6 +149,7 @@ def routes(server: Server) -> list[BaseRoute]:
         Route("/replays", page("replays", look=True)),
         Route("/replays/view", page("replay", look=True)),
         Route("/replays/list", room.listed),
+        Route("/replays/glances", room.glances, methods=["POST"]),
         Route("/replays/open", room.open),
         Route("/replays/bring", room.bring, methods=["POST"]),
         Route("/replays/open/{id}/judges", room.judges),

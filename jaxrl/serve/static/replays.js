@@ -1,11 +1,13 @@
 // The list of recorded games, and a place to drop files.
 import { ask, head, make, marked, at } from "./common.js";
-import { bytes, since } from "./words.js";
+import * as me from "./me.js";
+import { bytes, since, verdict } from "./words.js";
 
 const SHOWN = 200; // rows at first
 const LARGEST = 2 ** 24; // bytes of a file that the server takes
 let all = { files: [], left_off: false };
 let more = SHOWN;
+const seen = new Map(); // what the server has said of replays
 
 const viewOf = (file) => `/replays/view?file=${encodeURIComponent(file)}`;
 
@@ -28,18 +30,49 @@ async function bring(files) {
   }
 }
 
+/** The parts of a recording's name: the run or folder that it belongs to, and what it is there. */
+function parted({ file, name, kind }) {
+  const [own, place = ""] = name.split(/\/?replays\//).slice(-2).reverse(), parts = own.split("/");
+  const what = parts.pop().replace(/\.replay$/, "").replaceAll("_", " "), at = parts.join(" / ");
+  const table = place.endsWith(".tables"), group = table ? "Your tables" : place || at || (file.startsWith("brought/") ? "Opened from this computer" : "");
+  const when = !place || table ? "" : /^\d+$/.test(at) ? `update ${+at}` : `${at} evaluation`;
+  return { group, what: table ? "" : [what, when].filter(Boolean).join(", "), kind: kind === "a recorded game" ? "" : `${kind} · ` };
+}
+
+/** Says in a row who has won, beside the last position. */
+function tell(row, found) {
+  if (!found.won) return;
+  const names = found.players.map((name) => (row.dataset.file.includes(".tables/") && ["Person", me.name()].includes(name) ? "You" : name));
+  row.querySelector("b").textContent = verdict(found, names, true);
+  row.querySelector("small").prepend(`${[found.game.split(":").pop().replaceAll("_", " "), row.dataset.what].filter(Boolean).join(" · ")} · `);
+  if (found.board) row.querySelector("i").append(make("img", { src: `data:image/svg+xml,${encodeURIComponent(found.board)}`, alt: "" }));
+}
+
+/** Looks at the replays of rows that come into sight, once. */
+const sight = new IntersectionObserver(async (entries) => {
+  const rows = entries.filter((each) => each.isIntersecting).map((each) => each.target);
+  rows.forEach((row) => sight.unobserve(row));
+  while (rows.length) {
+    const some = rows.splice(0, 50), fresh = some.filter((row) => !seen.has(row.dataset.file));
+    const found = fresh.length ? await ask("/replays/glances", { files: fresh.map((row) => row.dataset.file) }).catch(() => []) : [];
+    found.forEach((each, i) => seen.set(fresh[i].dataset.file, each));
+    some.forEach((row) => tell(row, seen.get(row.dataset.file) || {}));
+  }
+});
+
 function rows() {
   const wanted = at("filter").value.toLowerCase().split(/\s+/);
   const found = all.files.filter((each) => wanted.every((word) => `${each.name} ${each.kind}`.toLowerCase().includes(word)));
-  const list = found.slice(0, more).map((each) => {
-    const parts = each.name.split("/");
-    return make("li", {}, make("a", { href: viewOf(each.file), class: "file" },
-      make("span", { class: "name" }, parts.pop().replace(/\.replay$/, "").replaceAll("_", " "), make("small", { class: "dim" }, parts.join(" / "))),
-      make("span", { class: "kind" }, each.kind),
-      make("span", { class: "dim" }, bytes(each.bytes)),
-      make("span", { class: "dim" }, since(each.time))));
-  });
-  at("files").replaceChildren(...list);
+  const groups = new Map(); // by the newest of each
+  for (const each of found.slice(0, more)) {
+    const { group, what, kind } = parted(each);
+    const row = make("a", { href: viewOf(each.file), class: "file", "data-file": each.file, "data-what": what }, make("i"),
+      make("span", { class: "name" }, make("b", {}, what || "a game"), make("small", { class: "dim" }, kind, since(each.time))));
+    groups.set(group, [...(groups.get(group) || []), make("li", {}, row)]);
+    if (each.file.endsWith(".replay")) sight.observe(row);
+  }
+  at("files").replaceChildren(...[...groups].map(([name, list]) =>
+    make("section", {}, make("h2", {}, name), make("ul", { class: "files" }, list))));
   at("count").textContent = `${found.length} of ${all.files.length}${all.left_off ? " (and more, which are not listed)" : ""}`;
   at("more").hidden = found.length <= more;
 }
@@ -65,7 +98,7 @@ at("main").append(
       make("span", { id: "count", class: "dim" })),
     make("p", { id: "none", class: "dim", hidden: true }, marked("There are no recorded games yet: evaluations in training " +
       "keep some, and `jaxrl serve --replays FOLDER` shows those of other folders.")),
-    make("ul", { id: "files", class: "files" }),
+    make("div", { id: "files" }),
     make("button", { id: "more", hidden: true, click: () => { more += 1000; rows(); } }, "show more")));
 for (const name of ["dragover", "dragleave", "drop"]) {
   addEventListener(name, (event) => {

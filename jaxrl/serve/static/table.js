@@ -2,7 +2,7 @@
 
 import { ask, at, draw, drawing, head, isGuest, make, marked, socketAt } from "./common.js";
 import * as me from "./me.js";
-import { christened, list, named, percent } from "./words.js";
+import { christened, counted, named, percent, verdict } from "./words.js";
 
 const HELD = 1500; // milliseconds that what a step settles stays on the board, such as a full trick
 const MANY = 16; // actions that have room below the board; the list of a game with more stands beside it
@@ -374,7 +374,7 @@ class TableView {
     };
     const guarded = (work) => () => work().catch((error) => this.tell(error.message));
     this.end.replaceChildren(make("div", { class: "scene panel", role: "dialog", "aria-label": "the end of the game" },
-      make("h2", {}, this.verdict(view)), this.standing(view),
+      make("h2", {}, verdict(view, this.names)), this.standing(view),
       scores.map((score) => make("p", { class: "dim" }, ...score)),
       make("div", { class: "row" },
         isGuest() ? "" : make("button", { class: "main", click: guarded(again) }, view.watch ? "Another game" : "Play again"),
@@ -384,26 +384,9 @@ class TableView {
     this.end.scrollIntoView({ block: "nearest" });
   }
 
-  /** The unit of the game's result and its value for every seat: the first of its figures, else the return. */
-  counted(view) {
-    const [name, values] = Object.entries(view.figures || {})[0] || ["return", view.returns];
-    return { unit: name.length < 3 ? name.toUpperCase() : name.replaceAll("_", " "), values: values.map((value) => Number(value.toFixed(3))) };
-  }
-
-  verdict(view) {
-    const { unit, values } = this.counted(view);
-    const among = (result) => view.seats.map((_, seat) => seat).filter((seat) => view.won[seat] === result);
-    const [winners, drawn] = [among(1), among(0)];
-    if (!winners.length) return drawn.length ? `A draw: ${list(drawn.map((seat) => this.names[seat]))}` : "The game is over";
-    const best = (seats) => Math.max(...seats.map((seat) => values[seat]));
-    const ahead = Number((best(winners) - best(among(-1))).toFixed(3));
-    const one = winners.length === 1 && winners[0] !== view.you;
-    return `${list(winners.map((seat) => this.names[seat]))} ${one ? "wins" : "win"}${ahead > 0 && ahead < Infinity ? ` by ${ahead} ${unit}` : ""}`;
-  }
-
   /** The players, the best first, with a bar each. */
   standing(view) {
-    const { unit, values } = this.counted(view);
+    const { unit, values } = counted(view);
     const more = Object.keys(view.figures || {}).slice(1);
     const order = values.map((_, seat) => seat).sort((a, b) => view.won[b] - view.won[a] || values[b] - values[a]);
     const [low, high] = [Math.min(0, ...values), Math.max(...values)];

@@ -68,5 +68,27 @@ export function named(text, names, sides = []) {
   });
 }
 
+/** The unit of a finished game's result and its value for every seat: the first of its figures, else the return. */
+export function counted({ figures, returns }) {
+  const [name, values] = Object.entries(figures || {})[0] || ["return", returns];
+  return { unit: name.length < 3 ? name.toUpperCase() : name.replaceAll("_", " "), values: values.map((value) => Number(value.toFixed(3))) };
+}
+
+/** Who won a finished game and by how much: "You win by 40 points", or `beaten`: "You beat 3 × zoo:skull_king by 40 points". */
+export function verdict(game, names, beaten) {
+  const { unit, values } = counted(game), seats = values.map((_, seat) => seat);
+  const [winners, losers, drawn] = [1, -1, 0].map((result) => seats.filter((seat) => game.won[seat] === result));
+  const called = (some) => {
+    const own = some.map((seat) => names[seat]);
+    return list([...new Set(own)].map((name) => { const count = own.filter((each) => each === name).length; return count > 1 ? `${count} × ${name}` : name; }));
+  };
+  if (!winners.length) return drawn.length ? `A draw: ${called(drawn)}` : "The game is over";
+  const best = (some) => Math.max(...some.map((seat) => values[seat]));
+  const ahead = Number((best(winners) - best(losers)).toFixed(3));
+  const ends = winners.length === 1 && names[winners[0]] !== "You" ? "s" : "";
+  return `${called(winners)} ${beaten && losers.length ? `beat${ends} ${called(losers).replace(/^You\b/, "you")}` : `win${ends}`}`
+    + (ahead > 0 && ahead < Infinity && unit !== "return" ? ` by ${ahead} ${unit}` : "");
+}
+
 /** A list in words: "Anna, Ben and Zoo policy". */
 export const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
