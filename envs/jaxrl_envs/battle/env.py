@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl_envs.battle import observe
+from jaxrl_envs.battle.display import upright
 from jaxrl_envs.battle.game import BattleGame
 from jaxrl_envs.contract.env import Candidates, Tokens
 from jaxrl_envs.host.env import HostEnv
@@ -22,6 +24,13 @@ class BattleEnv(HostEnv):
     @functools.wraps(BattleGame.__init__)  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
         super().__init__(BattleGame(**options))
+
+    @property
+    def upright(self) -> BattleEnv:
+        other, game = copy.copy(self), copy.copy(self.game)
+        assert isinstance(game, BattleGame)
+        other.game, game.form = game, upright
+        return other
 
     def features(self, observation: Any) -> jax.Array:
         """f32[1219]: the observation, and what a dense network would have to learn to look up in it.

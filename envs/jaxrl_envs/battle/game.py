@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class BattleGame(HostGame):
     reference_bot = "balanced"
     perfect_information = True
     how_to_play, colours = TEXT, COLOURS
+    form: Any = drawing  # module that draws it
     free_options = ("maps", "rosters", "pairings", "reward_vp", *settings.KEYS)
 
     def __init__(
@@ -95,12 +96,11 @@ class BattleGame(HostGame):
         return render.render_text(self.position(state), seat)
 
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
-        return drawing.draw(self.position(state), seat)
+        return str(self.form.draw(self.position(state), seat))
 
-    def click_areas(
-        self, state: np.ndarray, seat: int, legal: Sequence[int]
-    ) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
-        return drawing.click_areas(self.position(state), legal)
+    def click_areas(self, state: np.ndarray, seat: int, legal: Sequence[int]) -> list[drawing.Area]:
+        found: list[drawing.Area] = self.form.click_areas(self.position(state), legal)
+        return found
 
     def action_name(self, action: int) -> str:
         return actions.action_name(action)

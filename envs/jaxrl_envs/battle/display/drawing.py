@@ -35,22 +35,27 @@ START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bol
 PIPS = (48, 164)  # where the pips of a card begin, and their width
 BAR = 110  # length of the bar of wounds
 WOUND = "#d8232a"
+Area = tuple[float, float, float, float, tuple[int, ...]]  # x, y, width, height, legal actions
 
 
 def draw(view: BattlePosition, seat: int | None = None) -> str:
     """Returns the SVG of a position; the side `seat` is called "you"."""
     layout = Layout.of(view.ground)
+    parts = draw_ground(layout, view)
+    for side in (0, 1):
+        parts.append(draw_head(layout, view, side, seat))
+        parts += [_card(layout, view, squad) for squad in view.squads[side]]
+    return document(*layout.page, [*parts, _header(layout, view), _footer(layout, view, seat)])
+
+
+def draw_ground(layout: Layout, view: BattlePosition) -> list[str]:
+    """Returns the board with everything on it."""
     parts = [defs(layout), draw_board(layout, view.ground, view.left)]
     parts += [draw_marker(layout, marker, i, marker.owner) for i, marker in enumerate(view.markers)]
     parts.append(draw_terrain(layout, view.ground))
     parts += [draw_control(layout, marker) for marker in view.markers]
     squads = [squad for units in view.squads for squad in units if squad.alive]
-    parts += draw_squads(layout, squads, [_highlight(layout, view, squad) for squad in squads])
-    for side in (0, 1):
-        parts.append(_panel(layout, view, side, seat))
-        parts += [_card(layout, view, squad) for squad in view.squads[side]]
-    parts += [_header(layout, view), _footer(layout, view, seat)]
-    return document(*layout.page, parts)
+    return parts + draw_squads(layout, squads, [_highlight(layout, view, squad) for squad in squads])
 
 
 # ---- units on the board ---------------------------------------------------------------------------------------------
@@ -128,14 +133,16 @@ def _signs(layout: Layout, squad: Squad) -> str:
 # ---- what can be clicked --------------------------------------------------------------------------------------------
 
 
-def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float, float, float, float, tuple[int, ...]]]:
+def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[Area]:
     """Returns the click areas of the side that is asked: the places where its unit would end with nothing in its way,
-    the unit itself to stay, and the units that actions name, on the board and beside it.
+    the unit itself to stay, and the units that actions name, on the board and beside it."""
+    board, beside = areas(view, legal, Layout.of(view.ground))
+    return board + beside
 
-    Returns:
-      (x, y, width, height, legal actions) of each rectangle.
-    """
-    layout, question = Layout.of(view.ground), view.question
+
+def areas(view: BattlePosition, legal: Sequence[int], layout: Layout) -> tuple[list[Area], list[Area]]:
+    """Returns the click areas on the board and those beside it."""
+    question = view.question
     assert question is not None
     places: dict[Cell, list[int]] = {}
     units: dict[tuple[int, int], list[int]] = {}
@@ -148,12 +155,13 @@ def click_areas(view: BattlePosition, legal: Sequence[int]) -> list[tuple[float,
             units.setdefault((question.side, (action - a.FIRST_SNAP) % 8), []).append(action)
         elif action == a.DECLINE and question.kind in ("move", "fall_back"):
             units[question.side, question.unit] = [action]
-    found = [(*_around(layout, cell, 1.9), tuple(actions)) for cell, actions in places.items()]
+    board: list[Area] = [(*_around(layout, cell, 1.9), tuple(actions)) for cell, actions in places.items()]
+    beside: list[Area] = []
     for (side, index), actions in units.items():
         squad = view.squads[side][index]
-        found += [(*_around(layout, cell, 1.1), tuple(actions)) for cell in squad.cells]
-        found.append((*_card_place(layout, view, squad), *CARD, tuple(actions)))
-    return found
+        board += [(*_around(layout, cell, 1.1), tuple(actions)) for cell in squad.cells]
+        beside.append((*_card_place(layout, view, squad), *CARD, tuple(actions)))
+    return board, beside
 
 
 def _around(layout: Layout, cell: Cell, size: float) -> tuple[float, float, float, float]:
@@ -179,7 +187,7 @@ def _move_end(view: BattlePosition, question: BattleQuestion, action: int) -> Ce
 # ---- the sides ------------------------------------------------------------------------------------------------------
 
 
-def _panel(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
+def draw_head(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
     """Returns the head of a side's panel: name, roster, points, and a golden frame in its half-turns."""
     x, livery = layout.panel(side, view.left), LIVERIES[side]
     active = not view.over and side == view.active
