@@ -45,7 +45,8 @@ def test_a_person_drives_by_keyboard_and_gamepad_and_stands_while_paused(new_pag
         page.select_option("[data-seat='1']", "bot:still")
         page.click("#begin")
         page.wait_for_selector("#waiting")
-        assert "s" in page.inner_text("#seconds") and page.is_hidden("#stage") and page.is_disabled("#again")
+        page.wait_for_selector(".watching #stage canvas")  # a recorded match meanwhile
+        assert "s" in page.inner_text("#seconds") and page.is_disabled("#again") and not stage(page, "own")
         page.wait_for_selector("#stage[data-own]")
         assert page.is_hidden("#waiting") and page.is_enabled("#again")
         assert wait_until(lambda: page.inner_text("#score"))

@@ -108,6 +108,7 @@ class DrivingSession:
         self._wanted = np.zeros_like(self._wanted)
         told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate}
         told |= {"countdown": KICKOFF, "replay": REPLAY}
+        told["watched"] = [] if self._status["ready"] else self._driven.watched()
         told["waited"] = time.monotonic() - self._began  # seconds, of which the page counts on while it compiles
         connection.note(kind="head", space=self._driven.scene(), **told, **self._driven.handles._asdict())
         connection.note(kind="status", **self._status)

@@ -2,11 +2,11 @@
 import { ask, at, head, make, socketAt } from "./common.js";
 import { numbered } from "./words.js";
 
-const LAG = 0.03; // seconds that the picture is behind the newest frame, so that there is one to move towards
+const LAG = 0.03, WATCHED = 0.1; // seconds that the picture is behind the newest frame, so that there is one to move towards; of a recorded match
 const KEEP = 300; // frames that the ball's trail and the replay of a goal may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
-const COMPILING = "The match is being compiled. The first of its kind takes some twenty seconds, on a busy machine more.";
+const COMPILING = "Your match is being compiled: some twenty seconds for the first of its kind. Meanwhile, a recorded one.";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
@@ -104,6 +104,7 @@ function hear(message, Space) {
     [seen, tanks, burning] = [0, [], []];
     clear();
     show({ space: told.space, seconds: 1, curves: {} }, Space);
+    if (told.watched.length) watch(0);
   } else if (message.kind === "status") {
     if (message.ready && "ready" in status && message.kickoff !== status.kickoff) message.goal ? replay() : count(told.countdown);
     status = message;
@@ -125,7 +126,10 @@ function show(scene, Space) {
   }
   const own = told.space.bodies[told.seat + 1].name;
   stage.views = [own, "free"]; // what another driver sees is not shown
-  for (const button of [...stage.controls.children]) if (!stage.views.includes(button.dataset.view)) button.remove();
+  for (const button of [...stage.controls.children]) {
+    if (!stage.views.includes(button.dataset.view)) button.remove();
+    else if (button.dataset.view === own) button.textContent = "your car";
+  }
   stage.follow(own);
 }
 
@@ -133,12 +137,24 @@ function show(scene, Space) {
 function wait(text) {
   if (text && !waiting) since = performance.now();
   const begins = waiting && !text;
+  if (begins && stage) stage.follow(stage.views[0]);
   waiting = text;
   at("match-view").classList.toggle("waiting", !!text);
+  if (!text) at("match-view").classList.remove("watching");
   if (begins) at("match-view").scrollIntoView();
   for (const button of at("match-view").querySelectorAll(".side button")) button.disabled = !!text;
   at("waiting-for").textContent = text;
   if (text) tellWaiting();
+}
+
+/** Shows the next moment of a recorded match while one's own is compiled, again and again. */
+function watch(number) {
+  const rows = told.watched, now = rows[number], next = rows[number + 1];
+  if (!waiting || seen) return;
+  at("match-view").classList.add("watching");
+  if (!number) stage.follow(told.space.bodies[0].name);
+  frame([0, ...now]);
+  setTimeout(watch, next ? 1000 * (next[0] - now[0]) : 2000, next ? number + 1 : 0);
 }
 
 function tellWaiting() {
@@ -186,12 +202,12 @@ function frame(row) {
   times.push(row[1]);
   space.bodies.forEach((body, i) => {
     const from = FIRST + BODY * i;
-    body.places.push(...row.subarray(from, from + 3));
-    body.turns.push(...row.subarray(from + 3, from + 7));
+    body.places.push(...row.slice(from, from + 3));
+    body.turns.push(...row.slice(from + 3, from + 7));
     body.gone?.push(row[from + 7] > 0);
   });
   const rest = FIRST + BODY * space.bodies.length;
-  const now = [...row.subarray(rest, rest + told.names.length)];
+  const now = [...row.slice(rest, rest + told.names.length)];
   burning = now.map((tank, seat) => tank < tanks[seat] - 0.1);
   tanks = now;
   space.spots.forEach((spot, i) => spot.there.push(row[rest + now.length + i] > 0));
@@ -236,10 +252,11 @@ function draw(milliseconds) {
     send({ controls: JSON.parse(text), seen });
     sent = { text, at: milliseconds };
   }
-  if (waiting || !told.space.times.length) return;
+  if (!told?.space.times.length) return;
   stage.place = again ? goal + Math.min(0, (performance.now() - again) / 1000 - told.replay)
-    : Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
+    : Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - (waiting ? WATCHED : LAG));
   stage.render();
+  if (waiting) return;
   drawn = [...drawn.filter((time) => time > milliseconds - 1000), milliseconds];
   const own = told.space.bodies[told.seat + 1];
   at("stage").dataset.own = own.places.slice(-3).map(Math.round).join();

@@ -77,6 +77,9 @@ class DrivenSledges:
             )
         return {"arena": None, "bodies": bodies, "spots": [], "times": [0], "colours": ["#00f", "#f80"], "unit": 1}
 
+    def watched(self):
+        return [[time / 4, 0, 0, *[0, 0, 0, 0, 0, 0, 1, 0] * 3, 0, 0] for time in range(9)]
+
     def headline(self, state):
         return f"{int(state.frames) // 30}"
 

@@ -7,6 +7,7 @@ controls are those of the physics themselves, not the rows that agents choose am
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -108,6 +109,14 @@ class DrivenCars:
         sketch = {"ball": nowhere[0], "cars": nowhere, "forward": nowhere + [1, 0, 0], "up": nowhere + [0, 0, 1]}
         there = {"demolished": np.zeros(len(team), bool), "pads": np.ones(len(field.PADS), bool)}
         return scene(team, body.size, body.offset, np.zeros(1), [sketch | there])
+
+    def watched(self) -> list[list[float]]:
+        """Between two copies of `zoo:car_soccer`."""
+        if self._env.num_players != 2:
+            return []
+        with np.load(Path(__file__).with_name("watched.npz")) as file:
+            scale, rows = file["scale"], file["rows"].cumsum(0)  # whole numbers, as differences
+        return (rows * scale).round(3).tolist()
 
     def headline(self, state: Any) -> str:
         """As on a terminal."""

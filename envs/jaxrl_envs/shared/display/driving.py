@@ -55,5 +55,8 @@ class Driven(Protocol):
         """As in `jaxrl_envs.shared.display.playback.Playback.space`, without moments; the bodies after the first are
         the seats'."""
 
+    def watched(self) -> list[list[float]]:
+        """Returns rows of `frame` from a recorded match, for people whose own is being compiled."""
+
     def headline(self, state: Any) -> str:
         """Returns the score and clock, for people."""
