@@ -299,7 +299,7 @@ def test_pings_without_a_reader_fill_no_memory(tmp_path):
 # ---- who may do what ------------------------------------------------------------------------------------------------
 
 POSTS = """/api/tables /api/players /api/drive /runs/verdict /runs/jobs /runs/of/mine/stop /runs/of/mine/evaluate
- /replays/bring?name=a.replay /api/tables/{}/keep""".split()
+ /replays/bring?name=a.replay /replays/glances /api/tables/{}/keep""".split()
 GETS = """/ /runs /runs/jobs?about=mine /runs/of/mine /runs/of/mine/curves /runs/of/mine/events /runs/events
  /runs/view/mine /runs/compare /replays /replays/list /replays/open?file=0/a.replay /replays/open/x/head
  /replays/open/x/judged /replays/view /api/tables /api/games /api/drive /drive /table/other /api/tables/other/replay

@@ -56,9 +56,6 @@ def make_run(folder, updates=3):
     for store in ("checkpoints", "best"):
         (folder / store / "3").mkdir(parents=True)
         (folder / store / "3" / "arrays").write_bytes(b"x" * 1000)
-    for update in ("00000003", "00000012"):
-        (folder / "replays" / update).mkdir(parents=True)
-        (folder / "replays" / update / "highest_return.replay").write_bytes(b"x")
     return folder
 
 
@@ -101,9 +98,6 @@ def test_a_run_tells_what_its_files_say(client):
     checkpoints = [(each["update"], each["best"], each["bytes"]) for each in found["checkpoints"]]
     assert checkpoints == [(3, False, 1000), (3, True, 1000)]
     assert found["evaluations"][0]["rows"][0]["outcomes"]["wins"] == 6
-    path = "replays/00000003/highest_return.replay"
-    assert found["replays"][1] == {"update": "3", "kind": "highest return", "path": path}, "the newest first"
-    assert [each["update"] for each in found["replays"]] == ["12", "3"]
     assert "skull_king" in found["config"] and found["tree"]["env"]["id"] == "skull_king"
     curves = told(client, "/runs/of/first/curves?tags=rollout/ep_rew_mean,unknown")
     assert curves["steps"] == [100, 200, 300] and curves["series"] == {"rollout/ep_rew_mean": {"mean": [0.5] * 3}}

@@ -101,14 +101,7 @@ def _unroll(path: Path, args: argparse.Namespace) -> None:
 
 def glance(path: Path, allow: list[str]) -> dict[str, Any]:
     """Returns the result and the last position of a replay from the numbers that its file holds; nothing is played.
-
-    Args:
-      path: path of the file.
-      allow: modules and paths that it may name, see `jaxrl.config.trust`.
-
-    Raises:
-      UserError: it is no replay.
-    """
+    `allow` as in `opened`. Raises UserError: it is no replay."""
     from jaxrl.matches.recording import replays
     from jaxrl_envs.contract.env import State
     from jaxrl_envs.contract.sides import of_sides
@@ -133,9 +126,6 @@ def _from_above(space: Mapping[str, Any]) -> str:
     wide, deep = (1.1 * max(point[axis] for point in outline) for axis in (1, 0))
     floor = " ".join(f"{wide + y:.0f},{deep - x:.0f}" for x, y in outline)
     parts = [f'<polygon points="{floor}" fill="#3b7358" stroke="#e3f2ea" stroke-width="80"/>']
-    for goal in space["arena"]["goals"]:
-        left, high = wide + goal["y"] - 100, 2 * goal["half"]
-        parts.append(svg.rect(left, deep - goal["half"], 200, high, 0, space["colours"][goal["team"]]))
     for body in reversed(space["bodies"]):
         colour = "#f2ead7" if body["team"] < 0 else space["colours"][body["team"]]
         parts.append(svg.circle(wide + body["places"][1], deep - body["places"][0], 300, colour))

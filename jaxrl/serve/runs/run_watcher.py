@@ -29,7 +29,7 @@ FRESH = 1.0  # seconds for which what was looked at counts as so
 MOST = 2_000  # runs that are listed
 FOLLOWED, CELLS = 64, 1 << 25  # runs whose rows are kept, and numbers in all of them; the newest in any case
 SEEN = ("config.yaml", "metrics.jsonl", "process.json", "evaluation.json", "best.json", "checkpoints", "imitation.json")
-MORE = ("best", "replays", "exploitability.json")
+MORE = ("best", "exploitability.json")
 LOGS = ("log.txt", "log.jsonl")
 EVALUATIONS = 40  # the newest that are shown
 
@@ -107,7 +107,7 @@ class RunWatcher:
             return {"epoch": rows.epoch, **rows.curves(tags, after)}
 
     def details(self, run: Path) -> dict[str, Any]:
-        """Returns what seldom changes: "config" as text and as a tree, "checkpoints", "evaluations", "replays",
+        """Returns what seldom changes: "config" as text and as a tree, "checkpoints", "evaluations",
         "exploitability"; and "damaged", a sentence for each of them that cannot be told."""
         sign = tuple(_stat(run / name) for name in ("config.yaml", *SEEN[3:], *MORE))
         with self._lock:
@@ -119,7 +119,6 @@ class RunWatcher:
             "checkpoints": (lambda: checkpoints(run), []),
             "evaluations": (lambda: read_json_list(run / "evaluation.json")[-EVALUATIONS:], []),
             "exploitability": (lambda: read_json_list(run / "exploitability.json")[-EVALUATIONS:], []),
-            "replays": (lambda: replays(run), []),
         }
         found: dict[str, Any] = {"damaged": []}
         for name, (look, otherwise) in parts.items():
@@ -164,19 +163,6 @@ def checkpoints(run: Path) -> list[dict[str, Any]]:
                 entry = {"update": update, "best": store == "best", "bytes": sum(sizes)}
                 found.append(entry | {"time": path.stat().st_mtime})
     return sorted(found, key=lambda entry: (entry["update"], entry["best"]))
-
-
-def replays(run: Path) -> list[dict[str, Any]]:
-    """Returns the recorded games of evaluations: "update" (a number, or final), "kind", and "path" below the run;
-    the newest first."""
-    found = []
-    for path in sorted((run / "replays").glob("*/*.replay"), reverse=True):
-        if not (path.parent.name + path.name).isprintable():  # no page could name it
-            continue
-        update = path.parent.name.lstrip("0") or "0"
-        kind = path.name.removesuffix(".replay").replace("_", " ")
-        found.append({"update": update, "kind": kind, "path": f"replays/{path.parent.name}/{path.name}"})
-    return found
 
 
 def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:

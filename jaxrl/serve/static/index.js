@@ -76,7 +76,9 @@ const hue = (text) => [...text].reduce((sum, letter) => (31 * sum + letter.charC
 
 /** Sits down with players of one kind, by default those of the server's choice. */
 async function playNow(each, spec, button) {
+  const words = button.textContent;
   button.disabled = true;
+  button.textContent = each.matches.length ? "getting ready …" : "dealing …";
   problem.textContent = "";
   const drive = each.matches.length, asked = { game: each.id, ...(drive ? { match: each.matches[0] } : { person: me.person() }) };
   if (spec && spec !== each.opponent) asked.seats = ["person", ...Array(each.seats - 1).fill(spec)];
@@ -86,6 +88,7 @@ async function playNow(each, spec, button) {
   } catch (error) {
     problem.textContent = error.message;
     button.disabled = false;
+    button.textContent = words;
   }
 }
 

@@ -34,7 +34,7 @@ async function bring(files) {
 function parted({ file, name, kind }) {
   const [own, place = ""] = name.split(/\/?replays\//).slice(-2).reverse(), parts = own.split("/");
   const what = parts.pop().replace(/\.replay$/, "").replaceAll("_", " "), at = parts.join(" / ");
-  const table = place.endsWith(".tables"), group = table ? "Your tables" : place || at || (file.startsWith("brought/") ? "Opened from this computer" : "");
+  const table = place.endsWith(".tables"), group = table ? "Your tables" : place || at || (file.startsWith("brought/") ? "Opened from this computer" : "Files");
   const when = !place || table ? "" : /^\d+$/.test(at) ? `update ${+at}` : `${at} evaluation`;
   return { group, what: table ? "" : [what, when].filter(Boolean).join(", "), kind: kind === "a recorded game" ? "" : `${kind} · ` };
 }

@@ -138,10 +138,6 @@ function checkpoints() {
       make("a", { href: table(each.best ? "best" : each.update) }, "play it"),
       make("button", { class: "quiet", click: () => evaluate(each.best ? "best" : String(each.update)) }, "evaluate")))));
   at("no-checkpoints").hidden = run.checkpoints.length > 0;
-  at("replays").replaceChildren(...run.replays.map((each) => make("li", {},
-    make("a", { href: `/replays/view?file=${encodeURIComponent(`0/${name}/${each.path}`)}` }, each.kind),
-    make("small", { class: "dim" }, each.update === "final" ? " final" : ` update ${each.update}`))));
-  at("replays-of").hidden = !run.replays.length;
 }
 
 function jobs() {
@@ -181,7 +177,7 @@ function build() {
   const field = (id, label, attributes) => make("label", {}, `${label} `, make("input", { id, ...attributes }));
   at("main").append(
     make("div", { class: "row spread" }, make("h1", {}, name),
-      make("span", { class: "row" }, make("a", { href: "/runs" }, "all runs"), make("button", { id: "stop", hidden: true, click: () => at("sure").showModal() }, "Stop …"))),
+      make("span", { class: "row" }, make("a", { href: `/replays?find=${encodeURIComponent(name)}` }, "recorded games"), make("a", { href: "/runs" }, "all runs"), make("button", { id: "stop", hidden: true, click: () => at("sure").showModal() }, "Stop …"))),
     make("p", { id: "said", role: "status" }), make("p", { id: "why", class: "error" }),
     make("section", { class: "panel facts", id: "facts" }),
     make("div", { class: "row tools" },
@@ -193,14 +189,12 @@ function build() {
       make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ["opponent", "share", "rating", "it wins", "games"].map((word, i) =>
         make("th", { class: i > 1 && "number" }, word)))), make("tbody", { id: "league-rows" })))),
     make("div", { id: "matches" }),
-    make("div", { class: "two" },
-      make("section", { class: "panel" }, make("h2", {}, "Checkpoints"),
-        make("p", { id: "no-checkpoints", class: "dim", hidden: true }, "No checkpoint yet."),
-        make("div", { class: "scroll" }, make("table", {}, make("tbody", { id: "checkpoints" }))),
-        make("div", { class: "row" }, field("opponents", "against", { placeholder: "as configured", size: 14 }), field("deals", "deals", { inputmode: "numeric", size: 5, placeholder: "all" }),
-          make("button", { click: () => evaluate("newest") }, "Evaluate the newest")),
-        make("div", { id: "jobs", "aria-live": "polite" })),
-      make("section", { class: "panel", id: "replays-of" }, make("h2", {}, "Recorded games"), make("ul", { id: "replays", class: "plain" }))),
+    make("section", { class: "panel" }, make("h2", {}, "Checkpoints"),
+      make("p", { id: "no-checkpoints", class: "dim", hidden: true }, "No checkpoint yet."),
+      make("div", { class: "scroll" }, make("table", {}, make("tbody", { id: "checkpoints" }))),
+      make("div", { class: "row" }, field("opponents", "against", { placeholder: "as configured", size: 14 }), field("deals", "deals", { inputmode: "numeric", size: 5, placeholder: "all" }),
+        make("button", { click: () => evaluate("newest") }, "Evaluate the newest")),
+      make("div", { id: "jobs", "aria-live": "polite" })),
     make("section", { class: "panel", id: "log-of" }, make("h2", {}, "Warnings and errors"), make("ul", { id: "log", class: "plain" })),
     make("details", { class: "panel" }, make("summary", {}, "Configuration, resolved"), make("pre", { id: "config", class: "config", tabindex: 0 })),
     make("dialog", { id: "sure" }, make("p", {}, `Stop ${name}? It gets the signal of Ctrl-C, saves a checkpoint after the update in hand and ends; `,

@@ -29,9 +29,10 @@ function row(run) {
 
 function pick() {
   const names = [...chosen];
-  at("compare").hidden = names.length < 2;
-  at("compare").href = `/runs/compare?runs=${names.map(encodeURIComponent).join(",")}`;
-  at("compare").textContent = `Compare ${names.length} runs`;
+  at("compare").hidden = !names.length;
+  at("compare").textContent = names.length < 2 ? "tick another run to compare them" : `Compare ${names.length} runs`;
+  if (names.length < 2) at("compare").removeAttribute("href");
+  else at("compare").href = `/runs/compare?runs=${names.map(encodeURIComponent).join(",")}`;
 }
 
 function show() {

@@ -139,8 +139,8 @@ class TableRoutes:
         }
 
     async def listing(self, request: Request) -> Response:
-        """GET: all tables, newest first, with public facts only, and the files that are no tables."""
-        found = sorted(self._kept.values(), key=lambda kept: -kept.made)
+        """GET: all tables, unfinished and newest first, with public facts only, and the files that are no tables."""
+        found = sorted(self._kept.values(), key=lambda kept: (kept.rated, -kept.made))
         bad = [{"id": printable(name), "bad": why} for name, why in list(self._bad.items())[:BAD]]
         return JSONResponse([self._listed(kept) for kept in found] + bad)
 
