@@ -108,7 +108,7 @@ class RockPaperScissors(Env):
 
     id = "rock_paper_scissors"
     version = "1"
-    simultaneous = True
+    simultaneous = perfect_information = True
 
     def __init__(self, *, num_players: int = 2, rounds: int = 4, no_repeat: bool = False):
         """A game with these rules.
@@ -146,9 +146,6 @@ class RockPaperScissors(Env):
     def observe(self, state: RockPaperScissorsState, seat: jax.Array) -> dict[str, jax.Array]:
         """{"last": i8[P] with the own choice first, "round": i8[]}."""
         return {"last": jnp.roll(state.last, -seat), "round": state.round}
-
-    def permute_hidden(self, state: RockPaperScissorsState, seat: jax.Array, key: Key) -> RockPaperScissorsState:
-        return state
 
 
 # ---- Corridor -------------------------------------------------------------------------------------------------------

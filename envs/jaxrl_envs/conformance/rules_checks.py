@@ -234,8 +234,10 @@ def rewards(probe: Probe) -> str:
     require((reward[0] == 0).all(), "the first state already has a reward")
     after = trace.over[:-1]  # the step was taken from a finished state
     require((reward[1:][after] == 0).all(), "a step after the end pays a reward")
-    total = reward.sum(axis=0).mean(axis=0)
-    return "mean return of random play by seat: " + " ".join(f"{value:.3f}" for value in total)
+    total = reward.sum(axis=0)  # f32[G, P]
+    error = total.std(axis=0) / np.sqrt(max(probe.games - 1, 1))
+    means = ", ".join(f"{mean:.2f} ± {2 * each:.2f}" for mean, each in zip(total.mean(axis=0), error, strict=True))
+    return f"mean return of {probe.games} random games by seat, ± two standard errors: {means}"
 
 
 def truncation(probe: Probe) -> str:

@@ -28,6 +28,7 @@ from jaxrl_envs.contract.env import PyTree, State
 from jaxrl_envs.shared.card_beliefs import draw, uniform
 
 EXCHANGES = 6  # elements of each leaf that are exchanged in every state
+OPEN = "if nothing is hidden, set perfect_information = True instead"
 PUBLIC = {field.name for field in dataclasses.fields(State)}
 
 
@@ -38,7 +39,7 @@ def hidden_information(probe: Probe) -> str:
     if env.perfect_information:
         return _nothing_hidden(probe)
     if probe.permute is None:
-        raise NotApplicable("no permute_hidden; if nothing is hidden, perfect_information = True makes it searchable")
+        raise NotApplicable(f"no permute_hidden: no leak was looked for; {OPEN}")
 
     @probe.compiled
     def views(state: State, permuted: State, seat: jax.Array) -> tuple[Any, Any, jax.Array]:
@@ -58,7 +59,8 @@ def hidden_information(probe: Probe) -> str:
         again = probe.permute(worlds[1], seats, probe.keys(14, count))
         one, other = (world.replace(observation=None) for world in (worlds[0], again))
         require_same(one, other, f"what permute_hidden draws depends on what seat {seat} cannot see: {{}}")
-    return f"{count} states, every seat" if exchanged else "nothing is hidden"
+    require(exchanged, f"permute_hidden redraws nothing: deal again what a seat does not see; {OPEN}")
+    return f"{count} states, every seat"
 
 
 def _nothing_hidden(probe: Probe) -> str:

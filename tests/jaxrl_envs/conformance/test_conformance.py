@@ -364,6 +364,13 @@ def test_a_game_that_wrongly_says_that_nothing_is_hidden():
     assert "sees something of .owner that is hidden from the seat to move" in report.failures["hidden_information"]
 
 
+def test_a_game_of_which_no_leak_can_be_found_does_not_look_as_if_it_had_none():
+    keeps, silent, only = HighCard(), HighCard(), ["hidden_information"]
+    keeps.permute_hidden, silent.permute_hidden = lambda state, *_: state, lambda *_: None
+    assert "redraws nothing" in check(keeps, games=6, only=only).failures[only[0]]
+    assert "fulfils the contract, but no leak was looked for" in str(check(silent, games=6, only=only))
+
+
 def test_unseen_leaves_of_a_perfect_information_game_are_named():
     class Timed(Corridor):
         perfect_information = True
@@ -451,8 +458,9 @@ def run(*words):
 
 
 def test_the_command_reports_success_and_failure(capsys):
-    assert run("tests.support.games:RockPaperScissors", "num_players=3", "--games", "2", "--only", "seat_to_move") == 0
-    assert "PASS  seat_to_move" in capsys.readouterr().out
+    assert run("tests.support.games:RockPaperScissors", "num_players=3", "--games", "2", "--only", "rewards") == 0
+    told = capsys.readouterr().out
+    assert "PASS  rewards" in told and "mean return of 2 random games by seat, ± two standard errors:" in told
     game = "tests.jaxrl_envs.conformance.test_conformance:UndeclaredCut"
     assert run(game, "--games", "16", "--only", "truncation") == 1
     out = capsys.readouterr().out
