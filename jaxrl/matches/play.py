@@ -27,12 +27,14 @@ from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from jaxrl_envs.contract.env import Env, State
+from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 WIDTH = 100  # columns at most
 SIMULATIONS = 200  # of the search that gives hints if no player can
 LIKELIEST, LEAST = 5, 0.005  # the most actions in a hint; the least probability of one
+RESULTS = ("drawn", "won", "lost")  # 0, 1, -1
 YOU = r"\b[Yy]ou(r|rs)?\b"
 
 
@@ -41,6 +43,7 @@ class Moment(NamedTuple):
 
     game: SavedGame
     news: tuple[str, ...]  # what had happened since the decision before
+    returns: np.ndarray  # f32[P], so far
 
 
 class Sitting:
@@ -62,6 +65,7 @@ class Sitting:
         self._game = InteractiveGame(env, [adviser if i == seat else player for i, player in enumerate(others)])
         self._past: list[Moment] = []
         self._news: list[str] = []
+        self._returns = np.zeros(env.num_players, np.float32)
 
     def play(self, key: jax.Array) -> State:
         """Plays one game dealt from `key`; returns its end. Raises EOFError: the person left."""
@@ -70,7 +74,7 @@ class Sitting:
             self._game.deal(deal_key)
         self._game.play(key, self._ask, self._tell)
         self._show()
-        self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
+        self._screen.print(Text(summary(self._env, self._game.state, self._returns, self._seat), "bold"))
         return self._game.state
 
     def _waiting(self) -> contextlib.AbstractContextManager[None]:
@@ -84,12 +88,12 @@ class Sitting:
         if int(self._game.state.current_player) != self._seat:
             with self._waiting():
                 return int(self._game.answer(key))
-        moment = Moment(self._game.save(), tuple(self._news))
+        moment = Moment(self._game.save(), tuple(self._news), self._returns)
         action = self._decide(moment, key)
         if action is None:
             moment = self._past.pop()
             self._game.restore(moment.game)
-            self._news = list(moment.news)
+            self._news, self._returns = list(moment.news), moment.returns
             return None
         self._past.append(moment)
         self._news = []
@@ -100,6 +104,7 @@ class Sitting:
 
     def _tell(self, before: State, action: int | np.ndarray, after: State) -> None:
         self._news.append(self._env.event(before, int(action), after, self._seat))
+        self._returns = self._returns + np.asarray(after.rewards)
 
     def _decide(self, moment: Moment, key: jax.Array) -> int | None:
         """Returns the person's legal action; None: the last one is taken back."""
@@ -236,14 +241,15 @@ def parse_action(answer: str, legal: dict[int, str]) -> tuple[int | None, str]:
     return None, f"{answer!r} is not a legal action now{hint}: type a number or a name from the list."
 
 
-def summary(env: Env, state: State, seat: int) -> str:
-    """Returns the figures of a finished game, seat by seat."""
-    stats = {name: np.asarray(value) for name, value in env.episode_stats(state).items()}
-    stats = stats or {"reward of the last step": np.asarray(state.rewards)}
+def summary(env: Env, state: State, returns: np.ndarray, seat: int) -> str:
+    """Returns who won a finished game, and its figures (by default `returns`), seat by seat."""
+    stats = {name: np.asarray(value) for name, value in env.episode_stats(state).items()} or {"return": returns}
+    won = np.asarray(env.outcome(of_sides(returns, env.sides)))  # by side; of one side alone it says nothing
     lines = ["the game is over"]
-    for player in range(env.num_players):
+    for player, side in enumerate(env.sides):
         who = f"seat {player}" + (" (you)" if player == seat else "")
-        lines.append(f"{who:>13}: " + ", ".join(f"{name} {value[player]:g}" for name, value in stats.items()))
+        told = [RESULTS[won[side]]] if env.num_sides > 1 else []
+        lines.append(f"{who:>13}: " + ", ".join(told + [f"{name} {each[player]:g}" for name, each in stats.items()]))
     return "\n".join(lines)
 
 

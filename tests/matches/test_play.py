@@ -77,7 +77,13 @@ def test_a_whole_game_with_mistakes_in_between():
         ("seat 1", "2"),
         ("you", "6"),
     ]
-    assert "X X" not in text and "the game is over" in text and "seat 0 (you)" in text
+    assert "X X" not in text and "the game is over" in text and "seat 0 (you): won, return 1\n" in text
+
+
+def test_the_end_tells_who_won_and_the_return_of_the_whole_game():
+    env = registry.make("examples.tricks:Tricks")
+    _, text = sit(env, 0, [bot_player(env, "thrifty")] * 3, [*[lowest] * 2, "undo", *[lowest] * 3], 3)
+    assert re.findall("(won|lost), return (.+)", text) == [("lost", "-2"), ("lost", "-2"), ("won", "4")]  # four tricks
 
 
 def test_what_happened_is_told_between_the_position_and_the_options():
