@@ -268,6 +268,9 @@ def test_a_person_who_does_not_see_is_told_hand_trick_and_reasons(client, new_pa
     sit_down(page, client, "skull_king", ["bot:easy"] * 3)
     page.wait_for_selector(READY)
     assert "if exact" in page.inner_text(".actions")
+    page.click("text=How it is played")
+    assert "bid" in page.inner_text("details[open]")
+    page.click("text=How it is played")
     while not re.search(r" beats | came before | destroys ", page.inner_text("[role=log]")):
         if page.query_selector(READY):
             by_number(page)

@@ -57,6 +57,7 @@ def test_two_people_and_an_agent_play_a_game_that_becomes_a_replay(client, tmp_p
         assert last["you"] == 0 and last["seats"][0]["name"] == "Anna" and sum(last["figures"]["tricks"]) == 3
         assert ben.messages[-1]["returns"] == last["returns"] and ben.messages[-1]["you"] == 2
         lines = [line for message in anna.messages if "story" in message for line in message["story"]["lines"]]
+        assert anna.messages[-1].get("rules") is None and any("rules" in message for message in anna.messages)
         assert sorted(last["won"]) in ([-1, -1, 1], [-1, 0, 0], [0, 0, 0])
         assert len(lines) == 9 and sum(line.startswith("you:") for line in lines) == 3
         status, packed = client.request(f"/api/tables/{table['id']}/replay")

@@ -51,6 +51,9 @@ function reword(line, words) {
 /** A text with `commands` as children for `make`. */
 export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
+/** The paragraphs of a text that blank lines divide. */
+export const paragraphs = (text) => text.trim().split(/\n\s*\n/).map((each) => make("p", {}, marked(each)));
+
 /** The same for places that hold text alone. */
 export const plain = (text) => text.replaceAll("`", "");
 

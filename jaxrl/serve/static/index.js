@@ -1,6 +1,6 @@
 // The first page: a card for each game, the form for other tables, and the list of tables.
 
-import { ask, at, head, make, marked, plain } from "./common.js";
+import { ask, at, head, make, marked, paragraphs, plain } from "./common.js";
 import * as me from "./me.js";
 import { numbered } from "./words.js";
 
@@ -167,8 +167,7 @@ async function offerSeats() {
     const side = new Set(offer.sides).size < offer.seats ? `, side ${offer.sides[seat] + 1}` : "";
     return make("label", { for: `seat-${seat}` }, make("span", {}, `Player ${seat + 1}${side}`), select);
   }));
-  rules.replaceChildren(...(offer.rules.trim() || "This game brings no text of its rules.").split(/\n\s*\n/)
-    .map((paragraph) => make("p", {}, marked(paragraph))));
+  rules.replaceChildren(...paragraphs(offer.rules || "This game brings no text of its rules."));
   open.disabled = false;
   showBeside();
 }

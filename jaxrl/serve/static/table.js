@@ -1,6 +1,6 @@
 // The page of a table, or of two with the same deal: board, legal actions, story.
 
-import { ask, at, draw, drawing, head, isGuest, make, marked, socketAt } from "./common.js";
+import { ask, at, draw, drawing, head, isGuest, make, marked, paragraphs, socketAt } from "./common.js";
 import * as me from "./me.js";
 import { christened, counted, named, percent, verdict } from "./words.js";
 
@@ -31,11 +31,12 @@ class TableView {
     this.seats = make("ul", { class: "people", "aria-label": "seats" });
     this.story = make("ol", { class: "story", "aria-label": "the story of the game", tabindex: "0" });
     this.scores = make("div", { class: "scores", hidden: true });
+    this.rules = make("details", { hidden: true });
     this.end = make("div", { class: "end", hidden: true });
     this.element = make("section", { class: "table" },
       make("div", { class: "left" }, make("div", { class: "frame" }, this.board, this.end), this.words),
       make("div", { class: "do" }, this.state, this.actions, this.problem, this.bar),
-      make("aside", { class: "right" }, this.advice, this.seats, this.scores, make("h2", {}, "Story"), make("div", { role: "log" }, this.story)));
+      make("aside", { class: "right" }, this.advice, this.seats, this.scores, make("h2", {}, "Story"), make("div", { role: "log" }, this.story), this.rules));
     root.append(this.element);
   }
 
@@ -106,6 +107,10 @@ class TableView {
       this.words.replaceChildren(...this.named(view.text).split("\n").filter(Boolean).map((line) => make("p", {}, line)));
     }
     if (view.story) this.tellStory(view.story);
+    if (view.rules) {
+      this.rules.hidden = false;
+      this.rules.replaceChildren(make("summary", {}, "How it is played"), ...paragraphs(view.rules));
+    }
     if (view.scores) this.showScores(view);
     if (moved) {
       this.chosen = null;

@@ -410,6 +410,8 @@ class LiveTable:
         view |= {"story": {"from": first, "lines": lines[first:]}, "opening": False}
         if self.decision is not None and self.public:
             view["decision"] = _told(self.decision, self.game)
+        if not first:
+            view["rules"] = self.game.env.how_to_play
         if view["over"]:
             view["returns"], view["won"] = self.game.returns().tolist(), self.game.outcome()
         return message | view
