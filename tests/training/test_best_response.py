@@ -249,9 +249,10 @@ def test_a_bot_in_the_place_of_the_policy_is_another_lower_bound(home, capsys):
     """The perfect player wins every game of Nim that begins with a pile from which one can be won, from either seat."""
     run = runs.RunDirectory(home / "runs" / "league")
     command = ["exploit", str(run.path), "--updates", "2", "--deals", "16", "--control", "none"]
-    assert cli.main([*command, "--deviators", "perfect,random"]) == 0
-    perfect, random = json.loads(run.exploitability_file.read_text())[-2:]
+    assert cli.main([*command, "--deviators", "searcher-8,perfect,random"]) == 0
+    searcher, perfect, random = json.loads(run.exploitability_file.read_text())[-3:]
     assert [perfect["start"], random["start"]] == ["perfect", "random"] and perfect["update"] == 8
+    assert searcher["start"] == "searcher-8" and searcher["gain"]["mean"] > random["gain"]["mean"]
     assert perfect["gain"]["mean"] > random["gain"]["mean"] and perfect["gain"]["mean"] >= 0
     assert "perfect in its place wins" in capsys.readouterr().out
     assert cli.main([*command, "--deviators", "unknown"]) == 2 and "unknown" in capsys.readouterr().err
