@@ -53,7 +53,7 @@ class RecordingLibrary:
         self._roots[UPLOADS] = Path(self._brought.name)
 
     def listed(self) -> dict[str, Any]:
-        """Returns {"files": [{"file", "name", "kind", "bytes", "time"}], "left_off": whether there are more}."""
+        """Returns {"files": [{"file", "name", "kind", "time"}], "left_off": whether there are more}."""
         found, budget = [], [LOOKED_AT]
         for number, folder in self._roots.items():
             for entry in _walk(str(folder), 0, budget):
@@ -123,5 +123,4 @@ def _walk(folder: str, depth: int, budget: list[int]) -> Iterator[os.DirEntry]:
 def _entry(number: str, folder: Path, entry: os.DirEntry) -> dict[str, Any]:
     stat, way = entry.stat(follow_symlinks=False), os.path.relpath(entry.path, folder)
     name = way.partition("-")[2] if number == UPLOADS else way
-    named = {"file": f"{number}/{way}", "name": name, "kind": kind_of(entry.name)}
-    return named | {"bytes": stat.st_size, "time": stat.st_mtime}
+    return {"file": f"{number}/{way}", "name": name, "kind": kind_of(entry.name), "time": stat.st_mtime}

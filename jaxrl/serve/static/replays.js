@@ -3,10 +3,8 @@ import { ask, head, make, marked, at } from "./common.js";
 import * as me from "./me.js";
 import { bytes, since, verdict } from "./words.js";
 
-const SHOWN = 200; // rows at first
 const LARGEST = 2 ** 24; // bytes of a file that the server takes
 let all = { files: [], left_off: false };
-let more = SHOWN;
 const seen = new Map(); // what the server has said of replays
 
 const viewOf = (file) => `/replays/view?file=${encodeURIComponent(file)}`;
@@ -64,7 +62,7 @@ function rows() {
   const wanted = at("filter").value.toLowerCase().split(/\s+/);
   const found = all.files.filter((each) => wanted.every((word) => `${each.name} ${each.kind}`.toLowerCase().includes(word)));
   const groups = new Map(); // by the newest of each
-  for (const each of found.slice(0, more)) {
+  for (const each of found) {
     const { group, what, kind } = parted(each);
     const row = make("a", { href: viewOf(each.file), class: "file", "data-file": each.file, "data-what": what }, make("i"),
       make("span", { class: "name" }, make("b", {}, what || "a game"), make("small", { class: "dim" }, kind, since(each.time))));
@@ -74,7 +72,6 @@ function rows() {
   at("files").replaceChildren(...[...groups].map(([name, list]) =>
     make("section", {}, make("h2", {}, name), make("ul", { class: "files" }, list))));
   at("count").textContent = `${found.length} of ${all.files.length}${all.left_off ? " (and more, which are not listed)" : ""}`;
-  at("more").hidden = found.length <= more;
 }
 
 async function list() {
@@ -98,8 +95,7 @@ at("main").append(
       make("span", { id: "count", class: "dim" })),
     make("p", { id: "none", class: "dim", hidden: true }, marked("There are no recorded games yet: evaluations in training " +
       "keep some, and `jaxrl serve --replays FOLDER` shows those of other folders.")),
-    make("div", { id: "files" }),
-    make("button", { id: "more", hidden: true, click: () => { more += 1000; rows(); } }, "show more")));
+    make("div", { id: "files" })));
 for (const name of ["dragover", "dragleave", "drop"]) {
   addEventListener(name, (event) => {
     event.preventDefault();
