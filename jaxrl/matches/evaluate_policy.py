@@ -58,7 +58,7 @@ def evaluate(
     others = find_panel(candidate, lookup) if panel else find_opponents(names, lookup, candidate)
     rivals = find_player(against, lookup, like=candidate).players if against else []
     settings = {"deals": deals, "seed": seed}
-    if search is not None and candidate.run is not None:
+    if search is not None and candidate.run is not None and not env.simultaneous:
         warn_of_scale(config, search.settings)
     simulated = in_simulator(env, simulator) if simulator else None
     games = f"{deals} deals x {env.num_sides} {env.side_name}s"

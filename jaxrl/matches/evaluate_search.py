@@ -31,6 +31,7 @@ from jaxrl.search.policies import (
     types_policy,
 )
 from jaxrl.search.settings import LEARNED, SELF, SearchRequest, SearchSettings
+from jaxrl.search.shooting import Shooting, make_shooting
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared.errors import UserError, nearest
 
@@ -91,18 +92,20 @@ def _bot_of(option: str, text: str, env: Env) -> str:
 class Searcher:
     """A search against known opponents: the search, and the parameters of the opponent model for each of them."""
 
-    search: Search
+    search: Search | Shooting
     models: list[PyTree]
     model: str  # for records
     rollouts: str = SELF
 
     def record(self) -> dict[str, Any]:
         """Returns the record for evaluation.json; `particles` is 0 with a learned belief, which keeps none."""
-        settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.belief.particles}
+        settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.particles}
         return {"model": self.model, "rollouts": self.rollouts} | settings
 
     def __str__(self) -> str:
-        settings, particles = self.search.settings, self.search.belief.particles
+        settings, particles = self.search.settings, self.search.particles
+        if isinstance(self.search, Shooting):
+            return f"search with {settings.simulations} sequences of {settings.depth} actions a decision"
         plain = f"{particles} particles" if particles else "no belief"
         belief = "learned belief" if settings.belief == LEARNED else plain
         near = "" if settings.kl is None else f", within {settings.kl:g} nats of the policy"
@@ -119,6 +122,12 @@ def make_searcher(
     """Returns a search by the network of `config` (or by a bot) against each of some opponents. Raises UserError: an
     unknown model or bot, or a game that cannot be searched. `bot`: the candidate, if it is a bot."""
     settings, model, rollouts = request
+    if env.simultaneous:
+        if model != SELF or rollouts != SELF:
+            raise UserError(f"{env.id} is searched with the policy in all seats: leave out who plays them.")
+        algorithm = None if bot else make_algorithm(config, env)
+        shooting = make_shooting(env, make_env(config), algorithm, settings)
+        return Searcher(shooting, [None] * len(opponents), model)
     own, guide = own_policy(config, env, settings, bot, rollouts)
     other: PlayoutPolicy | None = None
     models: list[PyTree] = [None] * len(opponents)

@@ -29,6 +29,11 @@ class Search:
     belief: Belief
     guide: Guide
 
+    @property
+    def particles(self) -> int:
+        """The number of worlds of its belief."""
+        return self.belief.particles
+
     def player(self, name: str = "search", params: PyTree = None, *, plain: bool = False) -> Player:
         """Returns the search as a player with parameters `SearchParams`; its memory is its belief. `plain`: flag as of
         `Player`; a search that follows the game is always compiled so."""

@@ -280,6 +280,11 @@ class CarSoccer(Env):
         book = rows.nearest(jnp.asarray(rows.TABLE)[row], mask)
         return jnp.where(row[:, None] < 0, mask, jnp.arange(self.num_actions) == book[:, None])
 
+    def adopted(self, state: State) -> State:
+        assert isinstance(state, CarSoccerState)
+        shares = jnp.zeros((len(self.reward.names), self.num_players), jnp.float32)
+        return state.replace(legal_action_mask=self.legal(state.game) | is_over(state), shares=shares)
+
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F], see `observe`."""
         return self._views(state)[seat]

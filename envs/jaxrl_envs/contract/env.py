@@ -306,8 +306,12 @@ class Env(abc.ABC):
     def policy_mask(self, state: State) -> jax.Array:
         """Returns the legal actions among which a policy made for this game chooses, as `State.legal_action_mask`; by
         default all. An option may narrow them, e.g. to the moves of a book: a rule of that policy's own, so other
-        players of the match are free. Searches ignore it."""
+        players of the match are free. Searches of games that ask one seat at a time ignore it."""
         return state.legal_action_mask
+
+    def adopted(self, state: State) -> State:
+        """Returns the position of a game with other `free_options` as a state of this one; by default as it is."""
+        return state
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside 0..A-1 never are. A

@@ -268,6 +268,8 @@ def _make_teacher(source: TrainedRun, search: SearchRequest, opponents: Sequence
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
     check_one_network(config.train.algorithm, "distil")
+    if env.simultaneous:
+        raise UserError(f"{env.id} asks all seats at once: its search plays (`evaluate --search`) but cannot be taught.")
     names = list(opponents or opponent_names(config, env))
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")
@@ -288,6 +290,7 @@ def _distil(source: TrainedRun, teacher: SearchTeacher, settings: DistillationSe
     network = make_network(config.network, env)
     with waiting("looking at some random games, for their length ..."):
         steps, in_order = longest_game(env), network.remembers
+    assert isinstance(searcher.search, Search)  # the teacher of a simultaneous game is refused
     program = collect_games(env, searcher.search, opponent, settings.games, steps, in_order=in_order)
     collect = jax.jit(program, compiler_options=xla.plain_options())
     how = settings.epochs, settings.minibatch, settings.learning_rate, settings.value_coef
