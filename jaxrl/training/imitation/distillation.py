@@ -269,7 +269,7 @@ def _make_teacher(source: TrainedRun, search: SearchRequest, opponents: Sequence
         raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
     check_one_network(config.train.algorithm, "distil")
     if env.simultaneous:
-        raise UserError(f"{env.id} asks all seats at once: its search plays (`evaluate --search`) but cannot be taught.")
+        raise UserError(f"{env.id} asks all seats at once: its search plays (`evaluate --search`), it cannot teach.")
     names = list(opponents or opponent_names(config, env))
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")
