@@ -6,7 +6,7 @@ from argparse import Namespace, _ActionsContainer
 from typing import Any
 
 from jaxrl.config import command_line
-from jaxrl.search.settings import BELIEFS, LEARNED, OBJECTIVES, PLANNERS, SELF, SearchRequest, SearchSettings
+from jaxrl.search.settings import BELIEFS, LEARNED, OBJECTIVES, PLANNERS, SELF, SEQUENCE, SearchRequest, SearchSettings
 from jaxrl_envs.shared.errors import UserError
 
 SETTINGS = {  # of `SearchSettings` -> of the command line
@@ -58,7 +58,8 @@ def add_options(parser: _ActionsContainer) -> None:
         type=command_line.whole,
         metavar="MOVES",
         help="own moves before the network judges (halving), which wants one trained on the reward and episode "
-        f"evaluated; 0: play to the end (default: {known.depth})",
+        f"evaluated; 0: play to the end (default: {known.depth}); decisions of a sequence where all seats are asked at "
+        f"once (default: {SEQUENCE})",
     )
     parser.add_argument(
         "--search-belief",

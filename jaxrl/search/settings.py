@@ -12,6 +12,7 @@ OBJECTIVES = ("return", "wins", "standing")
 LEARNED = "learned"
 BELIEFS = ("uniform", LEARNED)
 FEWEST_SIMULATIONS = 4
+SEQUENCE = 12  # decisions of a sequence of actions (`shooting`), where no depth is named
 SELF = "self"  # the policy itself as the opponent model, or in simulated games
 
 
@@ -24,7 +25,7 @@ class SearchSettings:
     discounted as in its training, once for each later decision of the seat."""
 
     # the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree, over all
-    # worlds)
+    # worlds; in a simultaneous game: sequences of `depth` actions)
     simulations: int = 300
     # "halving" is sequential halving over playouts to the end of the game; "tree" grows a tree in each world, with
     # the network's values at its leaves

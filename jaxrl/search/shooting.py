@@ -18,12 +18,10 @@ from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
 from jaxrl.players.player import Player
 from jaxrl.search.policies import SearchParams
-from jaxrl.search.settings import SearchSettings
+from jaxrl.search.settings import SEQUENCE, SearchSettings
 from jaxrl.search.sparse import where_needed
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared.errors import UserError
-
-DEPTH = 12  # decisions of a sequence, where the settings name no depth
 
 
 class Sequence(NamedTuple):
@@ -126,11 +124,11 @@ class Shooting:
 
 
 def make_shooting(env: Env, model: Env, algorithm: Algorithm | None, settings: SearchSettings) -> Shooting:
-    """Returns the search of a simultaneous game, see `Shooting`; a depth of 0 stands for `DEPTH`. `algorithm`: that of
-    the policy, None for a bot. Raises UserError: a bot or a network that remembers, or settings of other searches."""
+    """Returns the search of a simultaneous game, see `Shooting`; a depth of 0 stands for `SEQUENCE`. `algorithm`: the
+    policy's, None for a bot. Raises UserError: a bot or a network that remembers, or settings of other searches."""
     if algorithm is None or algorithm.network.remembers:
         raise UserError(f"{env.id} is searched with the values of a policy's network, one that remembers nothing.")
     if settings.planner != "halving" or settings.objective != "return" or settings.kl is not None:
         raise UserError(f"{env.id} asks all seats at once: of a search give --search and --search-depth alone.")
-    settings = dataclasses.replace(settings, depth=settings.depth or DEPTH)
+    settings = dataclasses.replace(settings, depth=settings.depth or SEQUENCE)
     return Shooting(settings, env, model, algorithm.network, algorithm.discount)

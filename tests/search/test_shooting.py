@@ -15,8 +15,8 @@ from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import network_player
 from jaxrl.search.policies import SearchParams
-from jaxrl.search.settings import SearchSettings
-from jaxrl.search.shooting import DEPTH, Sequence, make_shooting
+from jaxrl.search.settings import SEQUENCE, SearchSettings
+from jaxrl.search.shooting import Sequence, make_shooting
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.contract.env import State
 from jaxrl_envs.shared.errors import UserError
@@ -77,7 +77,7 @@ def test_what_a_policy_must_play_is_not_searched(game):
 
 def test_what_it_cannot_do_is_said(game):
     env, network, _ = game
-    assert searched(env, network, depth=0).settings.depth == DEPTH
+    assert searched(env, network, depth=0).settings.depth == SEQUENCE
     with pytest.raises(UserError, match="values of a policy's network"):
         make_shooting(env, env, None, SearchSettings())
     for other in ({"planner": "tree"}, {"objective": "wins"}, {"kl": 0.1}):
