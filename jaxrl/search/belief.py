@@ -50,6 +50,17 @@ class BeliefMemory:
         return jnp.einsum("k,kpt->pt", jnp.exp(self.log_weights), jnp.exp(self.types))
 
 
+def permuted(env: Env, state: State, seat: jax.Array, key: Key) -> State:
+    """Returns `Env.permute_hidden`. Raises UserError if the game does not say what is hidden."""
+    world = env.permute_hidden(state, seat, key)
+    if world is None:
+        raise UserError(
+            f"{env.id} cannot be searched: it does not say what a seat cannot see. If nothing is hidden, set "
+            "perfect_information = True in the game; else write permute_hidden."
+        )
+    return world
+
+
 @dataclasses.dataclass(frozen=True)
 class Belief:
     """A belief over the worlds of one game: how it begins, how it is updated, and how worlds are drawn."""
@@ -121,13 +132,7 @@ class Belief:
 
     def permuted(self, state: State, seat: jax.Array, key: Key) -> State:
         """Draws one world uniformly. Raises UserError if the game cannot draw it."""
-        world = self.env.permute_hidden(state, seat, key)
-        if world is None:
-            raise UserError(
-                f"{self.env.id} cannot be searched: it does not say what a seat cannot see. If nothing is hidden, set "
-                "perfect_information = True in the game; else write permute_hidden."
-            )
-        return self._seen(world)
+        return self._seen(permuted(self.env, state, seat, key))
 
     def _dealer(self, params: SearchParams, state: State, seat: jax.Array) -> Callable[[Key], State]:
         """Returns a function that draws worlds: uniformly, or from the learned belief, which is evaluated once for all

@@ -17,6 +17,7 @@ from jaxrl.algorithms.base import Algorithm
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
 from jaxrl.players.player import Player
+from jaxrl.search.belief import permuted
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.settings import SEQUENCE, SearchSettings
 from jaxrl.search.sparse import where_needed
@@ -62,7 +63,7 @@ class Shooting:
     def act(self, params: SearchParams, memory: Sequence, state: State, key: Key) -> tuple[jax.Array, Sequence]:
         """Returns the first actions of the best sequences, i32[P], and what remains; 0 in seats of others. An action
         that is forced (`Env.policy_mask`) is not searched."""
-        mask, start = self.env.policy_mask(state), self.model.adopted(state)
+        mask, position = self.env.policy_mask(state), self.model.adopted(state)
         shift = jnp.concatenate([memory.actions[:, 1:], memory.actions[:, -1:]], axis=1)
 
         def of_seat(each: tuple[jax.Array, jax.Array, jax.Array, jax.Array, Key]) -> jax.Array:
@@ -70,7 +71,8 @@ class Shooting:
             needed = (owner == seat) & (jnp.sum(mask) > 1) & ~is_over(state)
             unsearched = actions.at[0].set(jnp.argmax(mask))
             chunk = max(1, self.settings.batch // self.settings.simulations)
-            lane = start, seat, actions, key
+            world_key, key = jax.random.split(key)
+            lane = permuted(self.model, position, seat, world_key), seat, actions, key
             return where_needed(self._best, chunk)(needed, unsearched, params.own, lane)
 
         seats = jnp.arange(self.env.num_players, dtype=jnp.int32)
@@ -125,10 +127,12 @@ class Shooting:
 
 def make_shooting(env: Env, model: Env, algorithm: Algorithm | None, settings: SearchSettings) -> Shooting:
     """Returns the search of a simultaneous game, see `Shooting`; a depth of 0 stands for `SEQUENCE`. `algorithm`: the
-    policy's, None for a bot. Raises UserError: a bot or a network that remembers, or settings of other searches."""
+    policy's, None for a bot. Raises UserError: a bot or a network that remembers, settings of other searches, or a game
+    that does not say what is hidden."""
     if algorithm is None or algorithm.network.remembers:
         raise UserError(f"{env.id} is searched with the values of a policy's network, one that remembers nothing.")
     if settings.planner != "halving" or settings.objective != "return" or settings.kl is not None:
         raise UserError(f"{env.id} asks all seats at once: of a search give --search and --search-depth alone.")
+    jax.eval_shape(lambda key: permuted(model, model.init(key), jnp.int32(0), key), jax.random.key(0))
     settings = dataclasses.replace(settings, depth=settings.depth or SEQUENCE)
     return Shooting(settings, env, model, algorithm.network, algorithm.discount)

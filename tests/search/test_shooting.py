@@ -18,7 +18,7 @@ from jaxrl.search.policies import SearchParams
 from jaxrl.search.settings import SEQUENCE, SearchSettings
 from jaxrl.search.shooting import Sequence, make_shooting
 from jaxrl_envs.car_soccer.env import CarSoccer
-from jaxrl_envs.contract.env import State
+from jaxrl_envs.contract.env import Key, State
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import RockPaperScissors, keys_of
 
@@ -83,6 +83,15 @@ def test_what_it_cannot_do_is_said(game):
     for other in ({"planner": "tree"}, {"objective": "wins"}, {"kl": 0.1}):
         with pytest.raises(UserError, match="--search-depth alone"):
             searched(env, network, **other)
+
+
+def test_a_game_that_does_not_say_what_is_hidden_is_refused(game):
+    class Silent(RockPaperScissors):
+        def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> None:
+            return None
+
+    with pytest.raises(UserError, match="does not say what a seat cannot see"):
+        searched(Silent(rounds=ROUNDS), game[1])
 
 
 def test_a_position_of_an_evaluation_becomes_one_of_the_training():

@@ -280,6 +280,12 @@ class CarSoccer(Env):
         book = rows.nearest(jnp.asarray(rows.TABLE)[row], mask)
         return jnp.where(row[:, None] < 0, mask, jnp.arange(self.num_actions) == book[:, None])
 
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State:
+        """All is seen but what chance will decide, the places of kickoffs and of returning cars."""
+        assert isinstance(state, CarSoccerState)
+        arena = state.game.arena.replace(seed=jax.random.bits(key))
+        return state.replace(game=state.game.replace(arena=arena))
+
     def adopted(self, state: State) -> State:
         assert isinstance(state, CarSoccerState)
         shares = jnp.zeros((len(self.reward.names), self.num_players), jnp.float32)
