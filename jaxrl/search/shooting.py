@@ -111,12 +111,21 @@ class Shooting:
             kept = (time < follows) & state.legal_action_mask[seat, planned]
             action = jnp.where(kept, planned, drawn).astype(jnp.int32)
             after = self.model.step(state, distributions.greedy(logits).at[seat].set(action), step_key)
-            result += weight * after.rewards[seat]
+            result += weight * self._lead(after.rewards, seat)
             return (after, result, jnp.where(is_over(after), 0.0, weight * self.discount)), action
 
         begin = state, jnp.float32(0.0), jnp.float32(1.0)
         (end, result, weight), taken = jax.lax.scan(step, begin, (jnp.arange(self.settings.depth), actions))
-        return result + weight * self._evaluate(params, end)[1][seat], taken
+        return result + weight * self._lead(self._evaluate(params, end)[1], seat), taken
+
+    def _lead(self, amounts: jax.Array, seat: jax.Array) -> jax.Array:
+        """Returns what a seat gets of f32[P]; of two sides half of what it is ahead of the mean of the other one: the
+        same in a zero-sum game, where two values of a position are less noisy than one."""
+        if self.env.num_sides != 2:
+            return amounts[seat]
+        sides = jnp.asarray(self.env.sides)
+        others = sides != sides[seat]
+        return 0.5 * (amounts[seat] - jnp.sum(jnp.where(others, amounts, 0.0)) / jnp.sum(others))
 
     def _evaluate(self, params: PyTree, state: State) -> tuple[jax.Array, jax.Array]:
         """Returns the logits f32[P, A] and values f32[P] of all seats."""
