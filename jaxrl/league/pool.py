@@ -269,11 +269,10 @@ class League(Seats):
         best, others = (kernels.most(jnp.where(held, outcome, -1)) for held in (own, ~own))
         returned, theirs = (kernels.most(jnp.where(held, returns, -jnp.inf)) for held in (own, ~own))
         won = jnp.where(best > others, 1, best)  # also where only the learner's own sides share the first place
-        entry = np.arange(len(self.names)) == jnp.max(controllers)
-        games = (over & entry).astype(jnp.float32)
+        games = (over & (np.arange(len(self.names)) == kernels.most(controllers))).astype(jnp.float32)
 
         def counted(result: jax.Array) -> jax.Array:
-            return games * jnp.where(jnp.all(own), 0.5, 0.5 * (1.0 + result.astype(jnp.float32)))
+            return games * jnp.where(kernels.most(~own), 0.5 * (1.0 + result.astype(jnp.float32)), 0.5)
 
         points = counted(ahead(best, others, returned, theirs))
         return Results(games=games, score=counted(won), points=points, redealt=jnp.float32(0.0))

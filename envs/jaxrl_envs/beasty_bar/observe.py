@@ -46,7 +46,7 @@ def features(observation: jax.Array) -> jax.Array:
     species = jnp.arange(c.SPECIES, dtype=jnp.uint32)
     masks = [((cards >> species) & 1).astype(jnp.float32) for cards in sets]
     queue = [_place(words[4], place) for place in range(_PLACES)]
-    return jnp.concatenate([*masks, *queue, _numbers(words, sets)])
+    return jnp.concatenate([*masks, *queue, *(number[None] for number in _numbers(words, sets))])
 
 
 def view(observation: jax.Array) -> tuple[Zones, jax.Array, jax.Array]:
@@ -76,7 +76,7 @@ def tokens(observation: jax.Array) -> Tokens:
         suit=(number >= c.SPECIES).astype(jnp.int32),
         rank=jnp.where(number >= c.SPECIES, number - c.SPECIES, number).astype(jnp.int32),
         features=jnp.stack([*zones, *places], axis=-1).astype(jnp.float32),
-        context=_numbers(words, _sets(words)),
+        context=jnp.stack(_numbers(words, _sets(words))),
     )
 
 
@@ -150,8 +150,8 @@ def _place(queue: jax.Array, place: int) -> jax.Array:
     return jnp.concatenate([strength == jnp.arange(1, c.SPECIES + 1), jnp.stack([own, other])]).astype(jnp.float32)
 
 
-def _numbers(words: list[jax.Array], sets: list[jax.Array]) -> jax.Array:
-    """f32[10]: sizes, queue length, ply, points, to move, started."""
+def _numbers(words: list[jax.Array], sets: list[jax.Array]) -> list[jax.Array]:
+    """f32[] each: sizes, queue length, ply, points, to move, started."""
     hand, deck, unseen, own_bar, other_bar, _, _ = sets
     clock = (words[3] >> c.SPECIES).astype(jnp.int32)
     ply, to_move, started = clock & 31, (clock >> 5) & 1, (clock >> 6) & 1
@@ -170,7 +170,7 @@ def _numbers(words: list[jax.Array], sets: list[jax.Array]) -> jax.Array:
         (to_move, 1),
         (started, 1),
     )
-    return jnp.stack([value.astype(jnp.float32) / size for value, size in numbers])
+    return [value.astype(jnp.float32) / size for value, size in numbers]
 
 
 def reconcile(

@@ -8,6 +8,7 @@ compare two sides: by their outcomes, or by their returns if both have lost (`ah
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,8 +57,8 @@ def outcome(returns: Any) -> Any:
       returns: f32[..., n] by side, NumPy or JAX.
     """
     xp: Any = jnp if isinstance(returns, jax.Array) else np
-    rivals = xp.where(np.eye(returns.shape[-1], dtype=bool), -xp.inf, returns[..., None, :]).max(axis=-1)
-    return compare(returns, rivals)
+    rivals = xp.where(np.eye(returns.shape[-1], dtype=bool), -xp.inf, returns[..., None, :])
+    return compare(returns, functools.reduce(xp.maximum, [rivals[..., i] for i in range(returns.shape[-1])]))
 
 
 def ahead(own_outcome: Any, other_outcome: Any, own: Any, other: Any) -> Any:
