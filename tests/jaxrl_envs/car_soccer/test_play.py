@@ -21,7 +21,6 @@ from jaxrl_envs.car_soccer.prediction import predict, still
 from jaxrl_envs.car_soccer.rewards import compose
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
-from scripts import car_soccer_openings
 from tests.jaxrl_envs.car_soccer.referee import car_soccer_play as referee
 from tests.support.car_soccer_moments import games, moments
 
@@ -108,17 +107,6 @@ def test_kickoffs_are_driven_by_the_book_until_the_ball_is_touched():
             assert one.sum() == 1 and away[one][0] == pytest.approx(away.min(), abs=0.1)
     with pytest.raises(UserError, match="openings are a book for tick_skip 8"):
         CarSoccer(openings=True, tick_skip=12, **options)
-
-
-@pytest.mark.slow
-def test_a_book_is_found_and_mirrored(tmp_path):
-    """The first generation of the search, of which some cars arrive."""
-    car_soccer_openings.search(tmp_path / "book.npz", minutes=0, seed=1)
-    with np.load(tmp_path / "book.npz") as book:
-        rows, path = book["rows"], book["path"].astype(int)
-    assert rows.shape == path.shape[:2] == (5, rows.shape[1]) and (path[:, 0] == field.KICKOFFS[:, :2]).all()
-    np.testing.assert_allclose(path[[0, 2]], path[[1, 3]] * [-1, 1], atol=2)
-    assert (rows[:, :20] >= 0).all() and (rows[:, -1] < 0).any()
 
 
 # ---- what is seen ---------------------------------------------------------------------------------------------------
