@@ -19,8 +19,8 @@ page of their cards.
 jaxrl zoo show skull_king          # a card; jaxrl evaluate zoo:NAME repeats its table
 ```
 
-A rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0; the opponent is the bot
-that the policy beats least often, on deals that played no part in training. Intervals are of 95 %.
+A rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0. The wins are those against
+the bot that the policy beats least often, on deals that played no part in training. Intervals are of 95 %.
 
 **Add yours by a pull request:** a recipe in `scripts/zoo/__main__.py`, the policy file (at most 2 MB) and its card,
 which `python -m scripts.zoo NAME` writes with this page. A slow test plays every table of every card again.
