@@ -251,10 +251,13 @@ def test_cards_fit_a_finger_on_a_phone(client, new_page, game, others, size):
     """A card that can be clicked is at least 44 pixels wide and in sight, upright and on its side."""
     page = new_page(size)
     sit_down(page, client, game, others)
+    end = time.monotonic() + 120
     while not page.query_selector(".overlay rect"):
-        if page.query_selector(READY):
+        assert time.monotonic() < end, "no card can be clicked"
+        asked = page.query_selector(READY)
+        page.wait_for_timeout(300)  # a busy page draws the cards after the buttons, and a bid has none
+        if asked and not page.query_selector(".overlay rect"):
             by_number(page)
-        page.wait_for_timeout(50)
     page.wait_for_selector(".board:not([data-held])")
     box = page.locator(".overlay rect").first.bounding_box()
     assert box["width"] >= 44 and 0 <= box["y"] and box["y"] + box["height"] <= size[1] + 1
