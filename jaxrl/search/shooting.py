@@ -71,9 +71,7 @@ class Shooting:
             needed = (owner == seat) & (jnp.sum(mask) > 1) & ~is_over(state)
             unsearched = actions.at[0].set(jnp.argmax(mask))
             chunk = max(1, self.settings.batch // self.settings.simulations)
-            world_key, key = jax.random.split(key)
-            lane = permuted(self.model, position, seat, world_key), seat, actions, key
-            return where_needed(self._best, chunk)(needed, unsearched, params.own, lane)
+            return where_needed(self._best, chunk)(needed, unsearched, params.own, (position, seat, actions, key))
 
         seats = jnp.arange(self.env.num_players, dtype=jnp.int32)
         each = (seats, memory.seat, mask, shift, jax.random.split(key, self.env.num_players))
@@ -85,11 +83,14 @@ class Shooting:
 
         def one(state: State, seat: jax.Array, actions: jax.Array, key: Key) -> jax.Array:
             count, depth = self.settings.simulations, self.settings.depth
+            world_key, leave_key, key = jax.random.split(key, 3)
+            world = permuted(self.model, state, seat, world_key)  # and what the others would see there
+            world = world.replace(observation=jax.vmap(self.model.observe, (None, 0))(world, world.current_player))
             number = jnp.arange(count)
-            leaves = jax.random.randint(key, (count,), 0, depth)
+            leaves = jax.random.randint(leave_key, (count,), 0, depth)
             follows = jnp.where(number == 0, depth, jnp.where(number < count // 2, leaves, 0))
             tried = jax.vmap(self._simulate, in_axes=(None, None, None, None, 0, 0))
-            results, sequences = tried(params, state, seat, actions, follows, jax.random.split(key, count))
+            results, sequences = tried(params, world, seat, actions, follows, jax.random.split(key, count))
             return sequences[jnp.argmax(results)]
 
         return jax.vmap(one)(*lanes)
