@@ -1,6 +1,6 @@
 """`python -m scripts.measured [SECTION]`: makes the tables of a section of the measurements again.
 
-Sections are those of docs/results/measured.md and archive.md. A section's own block of commands is run, line by line as
+Sections are those of the pages in docs/results that are tables of ours. A section's own block of commands is run, line by line as
 it stands there, in a clone at a clean commit; before it stands what a table must name: commit, machine, date.
 """
 
@@ -18,7 +18,8 @@ from jaxrl.diagnose import hardware
 from jaxrl_envs.shared.errors import UserError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "docs" / "results" / name for name in ("measured.md", "archive.md")]
+NAMES = ("measured", "skull_king", "beasty_bar", "battle", "car_soccer", "archive")
+PAGES = [ROOT / "docs" / "results" / f"{name}.md" for name in NAMES]
 
 
 def sections() -> dict[str, str]:
