@@ -116,9 +116,10 @@ class Parser(argparse.ArgumentParser):
         from jaxrl.config import Config, foreign_words  # here and below, because help needs none of it
         from jaxrl_envs.shared.options import all_paths
 
+        keys = all_paths(Config) if any(each.dest == "overrides" for each in self._actions) else ()
         for word in unknown:
             name = word[2:].replace("-", "_")
-            key = next((key for key in all_paths(Config) if key.rpartition(".")[2] == name), None)
+            key = next((key for key in keys if key.rpartition(".")[2] == name), None)
             told = foreign_words.answer(word) or (key and f"there is no {word!r} here: write {key}=VALUE")
             if told:
                 self.error(told)

@@ -141,7 +141,8 @@ def make_shooting(env: Env, model: Env, algorithm: Algorithm | None, settings: S
     that does not say what is hidden."""
     if algorithm is None or algorithm.network.remembers:
         raise UserError(f"{env.id} is searched with the values of a policy's network, one that remembers nothing.")
-    if settings.planner != "halving" or settings.objective != "return" or settings.kl is not None:
+    used = {name: getattr(settings, name) for name in ("simulations", "depth", "batch", "doubt", "prior")}
+    if settings != SearchSettings(**used):
         raise UserError(f"{env.id} asks all seats at once: of a search give --search and --search-depth alone.")
     jax.eval_shape(lambda key: permuted(model, model.init(key), jnp.int32(0), key), jax.random.key(0))
     settings = dataclasses.replace(settings, depth=settings.depth or SEQUENCE)

@@ -80,7 +80,7 @@ def test_what_it_cannot_do_is_said(game):
     assert searched(env, network, depth=0).settings.depth == SEQUENCE
     with pytest.raises(UserError, match="values of a policy's network"):
         make_shooting(env, env, None, SearchSettings())
-    for other in ({"planner": "tree"}, {"objective": "wins"}, {"kl": 0.1}):
+    for other in ({"planner": "tree"}, {"objective": "wins"}, {"kl": 0.1}, {"particles": 8}, {"sure": 0.9}):
         with pytest.raises(UserError, match="--search-depth alone"):
             searched(env, network, **other)
 
