@@ -8,7 +8,8 @@
 
 The keys of a stage, dotted or as sections, replace those of the configuration, as a file replaces keys of its `base`.
 The same parameters pass through all stages, so keys that shape them cannot differ, nor can the size of a batch.
-Schedules run over the whole training, not over a stage.
+Schedules run over the whole training, not over a stage. A last stage with `until: {steps: N}` gives way to the first:
+the stages take turns, e.g. at tables of two to eight players.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Stage(NamedTuple):
 
     name: str  # empty for all of a training without a curriculum
     config: Config  # of a training that is nothing but this stage
-    until: Until | None  # condition of its end; None for the last one
+    until: Until | None  # condition of its end; None for a last one that lasts to the end of the training
 
     def __str__(self) -> str:
         return f"stage {self.name!r} of the curriculum"
@@ -157,8 +158,8 @@ def _check_until(stage: Stage, *, last: bool) -> None:
         if not last:
             raise UserError("it has no end, but stages follow: give it until, e.g. until: {steps: 1e6}.")
         return
-    if last:
-        raise UserError("until has no meaning in the last stage, which lasts to the end of the training: leave it out.")
+    if last and until.earned:
+        raise UserError("the last stage ends by until.steps alone, and the first begins again; or leave until out.")
     if not (until.steps or until.earned):
         raise UserError("until needs steps, win_rate or rating, or the stage has no end.")
     if not until.win_rate and (until.against or until.margin):

@@ -64,8 +64,8 @@ def mappings() -> tuple[str, str]:
     """Describes the mappings that may stand in several places: a schedule, a stage of the curriculum."""
     return (
         f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}.",
-        f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and, unless it "
-        f"is the last one, until, a mapping: {_parts(Until)}.",
+        f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and "
+        f"until, a mapping: {_parts(Until)}. The last one needs none; with until.steps the first follows it.",
     )
 
 

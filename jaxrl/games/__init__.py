@@ -47,7 +47,10 @@ def make_games(config: Config) -> GameForms:
 def compare(config: Config, games: GameForms) -> None:
     """Raises UserError if the configuration asks for what the game does not have."""
     one, other = games
-    sizes = ("sides", "num_actions", "num_features")  # the last one is traced: not where there is one game
+    own, played = config.env.options, config.evaluation_options
+    others = {name for name in own | played if own.get(name) != played.get(name)}
+    sides = () if others <= {*one.free_options} else ("sides",)  # a policy may be free to sit at larger tables
+    sizes = (*sides, "num_actions", "num_features")  # the last one is traced: not where there is one game
     if one is not other and any(getattr(one, size) != getattr(other, size) for size in sizes):
         raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
     config.check_game(games.training)

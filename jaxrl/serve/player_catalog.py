@@ -300,13 +300,15 @@ def _modified(path: Path) -> float:
 def _fit(context: GameContext, config: Config, env: Env) -> bool:
     """Returns whether a policy trained in `env` can play here: same form and meaning of observations and actions."""
     known = registry.options_of(context.config.env.id)
-    # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
-    views = known.keys() - offered_options(context.config.env.id).keys() - set(env.free_options)
     mine, theirs = context.config.env.options, config.env.options
-    if not all(_same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views):
+    others = {
+        name for name, each in known.items() if not _same(mine.get(name, each.default), theirs.get(name, each.default))
+    } - set(env.free_options)
+    # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
+    if others - offered_options(context.config.env.id).keys():
         return False  # before the observations are traced
     one, other = (
-        (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
+        (each.id, each.version, each.num_players if others else 0, each.num_actions, str(each.observation_spec))
         for each in (context.env, env)
     )
     return one == other

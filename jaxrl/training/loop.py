@@ -210,12 +210,13 @@ class Training:
         number, why = self.course.due(self.update, self.state.pool)
         if number == self.course.number or self.update % self.config.train.updates_per_call:
             return False
-        say(f"update {self.update}: {self.course.stages[number][0]} begins: {why}")
+        tell = LOG.debug if self.course.cyclic else say
+        tell(f"update {self.update}: {self.course.stages[number][0]} begins: {why}")
         self.program.close()
         with saved_first():
             program = self.course.setup(number).program
             state = carried(program, self.state)
-            with waiting("compiling the stage ..."):
+            with waiting("compiling the stage ...", again=self.course.cyclic):
                 memory_budget.check_program(program, state)
         self.state = state
         self.course.enter(number, self.update)

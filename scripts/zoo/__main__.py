@@ -13,6 +13,7 @@ import hashlib
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -32,10 +33,11 @@ from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_ca
 from jaxrl.text_tables import cores
 from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.shared.errors import UserError
-from scripts.zoo import board
+from scripts.zoo import board, widened
 
 RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu run.devices=1 train.total_steps=240_000_000 train.evaluate_every=500",
+    "skull_king_any": "--config skull_king_any run.devices=1 train.from_run=runs/zoo_skull_king_widened.jaxrl",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "battle_anywhere": "--config battle_anywhere train.from_run=runs/zoo_battle_anywhere_shown",
@@ -48,6 +50,7 @@ SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes
     "battle_anywhere": "imitate battle_anywhere --data bot:balanced --games 8000 --epochs 6 --minibatch 512 --deals 0 "
     "--name zoo_battle_anywhere_shown",
 }
+WIDENED = Path("runs/zoo_skull_king_widened.jaxrl")  # begins the recipe that names it
 NOT_KEPT = ("config", "overrides", "allow", "name", "deals")  # arguments of imitate that imitation.json leaves out
 MOST = 2_000_000  # bytes of a policy file
 RATED = 50  # deals of each pair in the tournament that rates a policy
@@ -70,6 +73,8 @@ def main(argv: list[str] | None = None) -> int:
 def make(name: str, checkpoint: str, note: str) -> int:
     """Trains, exports, measures; writes the policy file and its card."""
     command = f"train {RECIPES[name]} --name zoo_{name}"
+    if str(WIDENED) in command and not WIDENED.exists():
+        widened.write(WIDENED)
     code = show(f"zoo_{name}_shown", SHOWN[name]) if name in SHOWN else 0
     code = code or train(f"zoo_{name}", command)
     if code:

@@ -175,10 +175,10 @@ def test_a_mistake_is_one_sentence_before_anything_compiles(wrong, expected):
 
 def test_what_needs_the_game_or_other_keys_is_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("JAXRL_ALLOW", "tests")
-    late = [EASY, HARD | {"until": {"steps": 5}}]
+    late = [EASY, HARD | {"until": {"steps": 5, "win_rate": 0.5}}]
     (tmp_path / "late.yaml").write_text(yaml.safe_dump(tree(*late, home=tmp_path)))
     assert cli.main(["train", "--config", str(tmp_path / "late.yaml")]) == 2
-    assert capsys.readouterr().err.endswith("which lasts to the end of the training: leave it out.\n")
+    assert capsys.readouterr().err.endswith("and the first begins again; or leave until out.\n")
     assert not (tmp_path / "runs").exists()
     with pytest.raises(UserError, match="need evaluations: set train.evaluate_every"):
         configs.from_dict(tree(EASY, HARD, train={"evaluate_every": 0}))
@@ -282,11 +282,18 @@ def test_a_training_is_promoted_and_demoted_and_says_so(home):
     assert [row for row in found if row["update"] == 8][-1]["eval/random/win_rate"] > 0.8
 
 
-@pytest.mark.parametrize("at", [2, 6])
-def test_resume_is_exact_in_every_stage_and_around_every_move(home, at):
-    """The promotion is due after update 2; 6 lies in the stage behind it, on the way to the demotion."""
-    name = f"from_{at}"
-    shutil.copytree(home / "runs" / "whole", home / "runs" / name)
+@pytest.mark.parametrize("whole, at", [("whole", 2), ("whole", 6), ("turns", 6), ("turns", 8)])
+def test_resume_is_exact_in_every_stage_and_around_every_move(home, whole, at):
+    """The promotion is due after update 2; 6 lies in the stage behind it, on the way to the demotion. Where two games
+    take turns, the first one is due again after update 6."""
+    name = f"{whole}_from_{at}"
+    if whole == "turns" and not (home / "runs" / whole).exists():
+        turns = [EASY | {"until": {"steps": 2 * BATCH}}, HARD | {"until": {"steps": 4 * BATCH}}]
+        (home / "turns.yaml").write_text(yaml.safe_dump(tree(*turns, home=home)))
+        assert cli.main(["train", "--config", str(home / "turns.yaml"), "--name", whole]) == 0
+        stages = [row["curriculum/stage"] for row in rows(home, whole) if "curriculum/stage" in row]
+        assert stages == [0, 1, 1, 0, 1, 1]
+    shutil.copytree(home / "runs" / whole, home / "runs" / name)
     run = runs.RunDirectory(home / "runs" / name)
     for step in run.checkpoints().steps():
         if step > at:
@@ -294,9 +301,9 @@ def test_resume_is_exact_in_every_stage_and_around_every_move(home, at):
     config = run.config(["tests"])
     with contextlib.closing(make_training(make_plan(config), run, resume=True)) as trainer:
         assert trainer.train()
-    assert_same(newest(home, "whole"), newest(home, name))
-    assert newest(home, "whole").meta["host"]["curriculum"] == newest(home, name).meta["host"]["curriculum"]
-    assert rows(home, "whole") == rows(home, name)
+    assert_same(newest(home, whole), newest(home, name))
+    assert newest(home, whole).meta["host"]["curriculum"] == newest(home, name).meta["host"]["curriculum"]
+    assert rows(home, whole) == rows(home, name)
 
 
 def test_a_checkpoint_is_used_in_the_game_of_its_stage(home, capsys):

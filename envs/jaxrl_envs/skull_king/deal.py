@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,13 @@ from jaxrl_envs.shared.cards import CardSet, Hands, scale, small_mod
 from jaxrl_envs.skull_king import cards as c
 
 NUM_ROUNDS = 10
+MOST_SEATS = 8
 SPARE = 64  # deals of each round shuffled in advance, see `spare_deal`
 
 
-def max_hand(players: int) -> int:
-    """Returns the most cards a seat is ever dealt."""
-    return 8 if players == 8 else 10
+def max_hand(players: Any) -> Any:
+    """Returns the most cards a seat is ever dealt; of an int or i32[]."""
+    return 10 - 2 * (players == 8)
 
 
 class Setup(NamedTuple):
@@ -32,10 +33,11 @@ class Setup(NamedTuple):
     single_round: bool = False
     draws: int = 2  # cards dealt ahead in each step, see `draws_needed`
     history: bool = False  # seats see who played which card in which trick of the round
+    padded: bool = False  # networks read eight seats and the rules of the table
 
     @property
     def max_hand(self) -> int:
-        return max_hand(self.players)
+        return int(max_hand(self.players))
 
     @property
     def deck_size(self) -> int:

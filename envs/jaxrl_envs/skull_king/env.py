@@ -37,6 +37,7 @@ from jaxrl_envs.skull_king.rules import NUM_ACTIONS, SkullKingGame
 
 REWARDS = ("points", "points_dense", "points_tricks", "margin", "rank", "win")
 EPISODES = ("game", "round")
+NETWORKS = ("table", "any")
 
 
 @struct.dataclass
@@ -66,7 +67,7 @@ class SkullKing(TwoForms):
     how_to_play, colours = TEXT, COLOURS
     phases = goals.PHASES
     wide, tall = drawing, upright
-    free_options = ("reward", "episode", "round_weights", "by_round")
+    free_options: tuple[str, ...] = ("reward", "episode", "round_weights", "by_round", "network")
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class SkullKing(TwoForms):
         round_weights: Sequence[float] = (1.0,) * NUM_ROUNDS,
         history: bool = False,
         by_round: bool = False,
+        network: str = "table",
     ):
         """Makes a table.
 
@@ -92,6 +94,8 @@ class SkullKing(TwoForms):
           round_weights: relative frequency of rounds 1..10 when the episode is a single round.
           history: seats also see which seat played which card in which trick of the round, not only which are gone.
           by_round: the figures of a game also tell points and bid error (tricks too many or too few) of each round.
+          network: tables that a network plays: table (like this one) | any (it reads eight seats, some of them empty,
+            and the rules in play: one network for two to eight players with or without expansion and abilities).
         """
         if not 2 <= players <= 8:
             raise UserError(f"skull_king: players must be 2 to 8, not {players}")
@@ -103,6 +107,12 @@ class SkullKing(TwoForms):
             raise UserError(f"skull_king: reward {reward!r} ranks whole games; set episode to 'game'")
         if episode == "round" and by_round:
             raise UserError("skull_king: by_round tells the rounds of whole games; set episode to 'game'")
+        if network not in NETWORKS:
+            raise UserError(f"skull_king: network must be one of {', '.join(NETWORKS)}, not {network!r}")
+        if network == "any":
+            if history:
+                raise UserError("skull_king: a history is of one number of players: leave it out, or network 'any'")
+            self.free_options = (*self.free_options, "players", "expansion", "abilities")
         weights = np.asarray(round_weights, np.float32)
         if weights.shape != (NUM_ROUNDS,) or not np.all(np.isfinite(weights) & (weights >= 0)) or weights.sum() <= 0:
             raise UserError("skull_king: round_weights must be ten numbers >= 0 with a positive sum")
@@ -117,6 +127,7 @@ class SkullKing(TwoForms):
             single_round=episode == "round",
             draws=dealing.draws_needed(players, self.round_weights if episode == "round" else None),
             history=bool(history),
+            padded=network == "any",
         )
 
     # ---- the contract -------------------------------------------------------------------------------------------

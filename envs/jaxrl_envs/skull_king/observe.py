@@ -8,7 +8,7 @@ Seats are relative: entry 0 is the observing seat, entry 1 the next one, and so 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -19,7 +19,7 @@ from jaxrl_envs.contract.env import Tokens
 from jaxrl_envs.shared.cards import get_field, rotate_fields, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import history, rules
-from jaxrl_envs.skull_king.deal import Setup, cards_dealt
+from jaxrl_envs.skull_king.deal import MOST_SEATS, Setup, max_hand
 from jaxrl_envs.skull_king.rules import BID, PLAY, SkullKingGame
 from jaxrl_envs.skull_king.trick import play_of, resolve, winning_plays
 
@@ -65,13 +65,16 @@ class Unpacked(NamedTuple):
     beast: jax.Array
     tigress_wins: jax.Array  # the Tigress as pirate would win the trick if it ended with her
     stock: jax.Array  # cards in the stock
+    players: Any  # of the table, i32[] or int
+    expansion: Any  # i32[] or bool
+    abilities: jax.Array
 
 
 _MISC = (  # (field, bits, offset): small numbers packed into the last words; stored value = field + offset
     (("phase", 3, 0), ("actor", 3, 0), ("leader", 3, 0), ("winner", 4, 1), ("trick_size", 4, 0), ("tricks", 4, 0),
      ("number", 4, 0), ("follow", 3, 0), ("harry", 4, 1)),
     (("bendt", 4, 1), ("bendt_drawn", 2, 0), ("bendt_left", 2, 0), ("beast", 2, 0), ("tigress_wins", 1, 0),
-     ("stock", 7, 0)),
+     ("stock", 7, 0), ("players", 4, 0), ("expansion", 1, 0), ("abilities", 1, 0)),
 )  # fmt: skip
 
 
@@ -103,6 +106,7 @@ def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
         "beast": r.trick.beast,
         "tigress_wins": tigress_wins,
         "stock": rules.stock(game, setup).count(),
+        **{name: jnp.int32(getattr(setup, name)) for name in ("players", "expansion", "abilities")},
     }
     gaps = game.scores[order] - game.scores[seat]
     words = [
@@ -150,6 +154,15 @@ def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
         bid_known=per_seat(w[15]) > 0, won=per_seat(w[16]), captured=per_byte(17), wagers=per_seat(w[19]),
         voids=per_seat(w[20]), allies=per_seat(w[21]), score_gap=gaps, **small,
     )  # fmt: skip
+
+
+def _read(observation: jax.Array, setup: Setup) -> Unpacked:
+    """Unpacks what a network reads: in the padded form eight seats, empty ones with zeros, of any table; else of that
+    of `setup`."""
+    if not setup.padded:
+        return unpack(observation, setup)._replace(players=setup.players, expansion=setup.expansion)
+    v = unpack(observation, setup._replace(players=MOST_SEATS))
+    return v._replace(score_gap=jnp.where(np.arange(MOST_SEATS) < v.players, v.score_gap, 0))
 
 
 def _visible_bids(game: SkullKingGame, seat: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
@@ -220,7 +233,7 @@ def canonical(words: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
 
     Exchanging the three suits exchanges equal games, so a network has to learn one of six.
     """
-    v = unpack(words, setup)
+    v = _read(words, setup)
     hand, seen = (jnp.stack(_suits(sets)) for sets in (v.hand, v.seen))
     count = jax.lax.population_count
     names = np.arange(_PLAIN)
@@ -287,8 +300,9 @@ def _one_hot(index: jax.Array, size: int) -> jax.Array:
 
 
 def features(observation: jax.Array, setup: Setup) -> jax.Array:
-    """Returns one observation as f32[F]; F = 354 + 41 * P, and 149 + 74 * P more with a history."""
-    v = unpack(observation, setup)
+    """Returns one observation as f32[F]; F = 354 + 41 * P, and 149 + 74 * P more with a history. In the padded form P
+    is 8, and 9 features tell the table: its players, and its rules."""
+    v = _read(observation, setup)
     cards = c.card_bits(jnp.stack([v.hand, v.winners & v.hand, v.seen, v.out])).astype(jnp.float32).reshape(-1)
     parts = [cards, _context(v, setup)]
     if setup.history:
@@ -298,12 +312,12 @@ def features(observation: jax.Array, setup: Setup) -> jax.Array:
 
 
 def _context(v: Unpacked, setup: Setup) -> jax.Array:
-    """Everything that is not a card set, f32[58 + 41 * P]."""
-    n = setup.players
-    hand_size = cards_dealt(v.number, setup)
+    """Everything that is not a card set, f32[58 + 41 * P], and 9 more in the padded form."""
+    n = v.players
+    hand_size = jnp.minimum(v.number, max_hand(n))
     left = (hand_size - v.tricks).astype(jnp.float32)
     need = jnp.where(v.bid_known, v.bids - v.won, 0).astype(jnp.float32)
-    seats = np.arange(n)
+    seats = np.arange(len(v.plays))
     suit = jnp.where((v.plays > 0) & (v.plays <= 56), c.suit_of(v.plays - 1), c.NO_SUIT)
     number = jnp.where(suit < c.NO_SUIT, v.plays - 14 * suit, 0)
     playing = v.phase == PLAY
@@ -332,23 +346,25 @@ def _context(v: Unpacked, setup: Setup) -> jax.Array:
             v.bendt == 0,
         ]
     ).astype(jnp.float32)  # fmt: skip
+    table = [_one_hot(v.players - 2, 7), jnp.stack([v.expansion, v.abilities])] if setup.padded else []
     return jnp.concatenate(
         [
             per_seat.reshape(-1),
             _one_hot(v.follow, 6),
             _one_hot(hand_size - 1, 10),
             _one_hot(v.phase, 6),
-            _one_hot(v.trick_size, n),
+            _one_hot(v.trick_size, len(seats)),
             _one_hot(jnp.clip(need[0] + 3, 0, 13), 14),
             _one_hot(v.tricks, 10),
             shared,
+            *table,
         ]
     )
 
 
 def tokens(observation: jax.Array, setup: Setup) -> Tokens:
     """One token per card id, N = 74: suit 0..3 or 4 = special; rank = number - 1, or 14.. for each kind of special."""
-    v = unpack(observation, setup)
+    v = _read(observation, setup)
     flags = c.card_bits(jnp.stack([v.hand, v.winners, v.seen, v.out])).astype(jnp.float32)  # [4, 74]
     by_seat = (v.plays[:, None] == 1 + np.arange(c.NUM_CARDS)).astype(jnp.float32)  # [P, 74]
     tigress = (v.plays == 1 + c.TIGRESS_PIRATE)[:, None] * (np.arange(c.NUM_CARDS) == c.TIGRESS)
@@ -357,8 +373,8 @@ def tokens(observation: jax.Array, setup: Setup) -> Tokens:
     kinds = {56: 14, c.ROSIE: 15, c.BENDT: 16, c.ROATAN: 17, c.JADE: 18, c.HARRY: 19, c.TIGRESS: 20, c.KING: 21,
              68: 22, c.KRAKEN: 23, c.WHALE: 24, 72: 25}  # fmt: skip
     rank = [i % 14 if i < 56 else kinds[max(k for k in kinds if k <= i)] for i in ids]
-    if not setup.expansion:
-        flags = flags * (ids < c.KRAKEN)
+    if setup.padded or not setup.expansion:
+        flags = flags * ((ids < c.KRAKEN) | v.expansion)
     cards, context = [flags.T, (by_seat + tigress).T], _context(v, setup)
     if setup.history:
         played, pirate = history.expand(observation[NUM_WORDS:], v.seen, v.tricks, setup)

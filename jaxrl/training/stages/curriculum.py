@@ -74,6 +74,11 @@ class Course:
         """Current stage of the training."""
         return self.stages[self.number][0]
 
+    @property
+    def cyclic(self) -> bool:
+        """Whether the stages take turns: the first follows the last."""
+        return self.stages[-1][0].until is not None
+
     def setup(self, number: int) -> StageSetup:
         """Returns the set-up of a stage: what was compiled for it stays for when the training comes back. Raises
         UserError: see `make_stage`."""
@@ -130,6 +135,7 @@ class Course:
         """Returns the number of the stage to train in from now on, and why, if that is another one. `pool`: pool with
         the rating of the policy; with several seeds their mean counts."""
         standing, watched, until = self.standing, self.watched, self.stage.until
+        following = (self.number + 1) % len(self.stages)
         if watched and watched.until:
             rate = _rate(standing.before, watched.until)
             if rate < watched.until.win_rate - watched.until.margin:
@@ -140,9 +146,9 @@ class Course:
         rating = float(np.mean(pool.elo[..., LEARNER])) if until.rating and pool is not None else 0.0
         if until.earned and rate >= until.win_rate and rating >= until.rating:
             rated = f", rated {rating:.0f}" if until.rating else ""
-            return self.number + 1, f"the one before is done with a win rate of {rate:.1%}{rated}"
+            return following, f"the one before is done with a win rate of {rate:.1%}{rated}"
         if until.steps and self._steps(update) >= until.steps:
-            return self.number + 1, f"the one before has had its {until.steps:,} steps"
+            return following, f"the one before has had its {until.steps:,} steps"
         return self.number, ""
 
     def newest_checkpoint(self, store: CheckpointStore) -> Snapshot:
