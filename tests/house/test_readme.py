@@ -52,6 +52,7 @@ THEIRS = r"\bmy[_.\w]*\b|\bmy deck"  # files that a reader has and we have not
 RUNS = {  # what runs, configurations and policy files in examples are of
     "mine": "forge_clone",
     "CONFIG": "forge_clone",
+    "zoo:skull_king_any": "skull_king_any",
     "examples/policies/forge_tricks.jaxrl": "forge_tricks",
 }
 CHEAP = [  # and what their output holds; they need no run, no network and no other program

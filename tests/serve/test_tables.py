@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -108,6 +109,18 @@ def test_games_are_described_for_their_cards(tmp_path, monkeypatch):
     magic = next(each for each in catalog.describe() if each["id"] == "forge")
     assert magic["title"] == "Magic" and magic["picture"].startswith("<svg") and not magic["seats"]
     assert found["car_soccer"]["matches"][0] == "1 against 1" and all(each["about"] for each in found.values())
+
+
+def test_one_policy_of_the_zoo_sits_at_every_table_of_skull_king(tmp_path):
+    catalog = PlayerCatalog(("skull_king",), tmp_path, ())
+    for players in range(2, 9):
+        context = catalog.context("skull_king", {"players": players, "expansion": players % 2 == 0, "abilities": False})
+        assert catalog.trained(context) == ["zoo:skull_king", "zoo:skull_king_any"][players != 4 :]
+        assert catalog.usual(context) == ("zoo:skull_king" if players == 4 else "zoo:skull_king_any")
+    agent = catalog.agent(context, "zoo:skull_king_any")
+    state = context.env.init(jax.random.key(0))
+    action, _ = agent.player.act(agent.player.params, (), state, jax.random.key(1))
+    assert state.legal_action_mask[action]
 
 
 def test_replays_of_games_that_the_command_line_names_are_trusted(tmp_path):
