@@ -91,6 +91,7 @@ class Training:
         elif origin is not None:
             self.state = continuation.first_state(self.program, origin)
         else:
+            self.program.begin_compiling()  # on one core, while another makes the state
             self.state = self.program.init(config.run.seed)
         self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
         with exporting(config, run.name, lambda: self.program.counters()) as exporter:

@@ -94,6 +94,9 @@ class Program(abc.ABC):
         """Memory of the host that rollouts take."""
         return 0
 
+    def begin_compiling(self) -> None:  # noqa: B027, only Anakin has a program that takes long
+        """Begins to compile `advance` in a thread, beside whatever makes the first state."""
+
     def working_bytes(self, state: TrainState) -> int:
         """Returns bytes that `advance` takes on a device besides its state (of a CPU: on all virtual devices); compiles
         it. 0 if unknown."""

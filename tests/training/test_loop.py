@@ -128,15 +128,20 @@ def test_too_little_memory_is_told_before_the_start_and_leaves_no_folder(home, m
     assert not (home / "new").exists()
 
 
-def test_the_memory_of_a_training(home):
-    """Of the state what its arrays take, of the program what XLA says; of this machine what is free."""
+def test_the_memory_of_a_training(home, caplog):
+    """Of the state what its arrays take, of the program what XLA says; of this machine what is free. The program that
+    was compiled beside the state is the one that runs."""
     config = configs.load(home / "tiny.yaml")
     program = make_program(config, make_games(config).training)
-    state = program.init(0)
-    assert memory_budget.size_of(program.abstract_state, host=True) == sum(
-        leaf.nbytes for leaf in jax.tree.leaves(state)
-    )
-    assert 0 < program.working_bytes(state) < 2**24 < memory_budget.free_bytes(host=True) < 2**46
+    with jax.log_compiles():
+        program.begin_compiling()
+        state = program.init(0)
+        assert memory_budget.size_of(program.abstract_state, host=True) == sum(
+            leaf.nbytes for leaf in jax.tree.leaves(state)
+        )
+        assert 0 < program.working_bytes(state) < 2**24 < memory_budget.free_bytes(host=True) < 2**46
+        program.advance(state)
+    assert "Compiling jit(_init_one)" in caplog.text and "jit(_run_seeds)" not in caplog.text  # logs of this thread
 
 
 @pytest.fixture(scope="module")

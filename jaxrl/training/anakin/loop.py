@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -51,6 +52,7 @@ class Anakin(Program):
         self._init = jax.jit(self._each(self._init_one), out_shardings=places.replace(lanes=None))
         self._init_lanes = jax.jit(self._each(self._lanes_of), out_shardings=places.lanes)
         self._compiled_lanes: jax.stages.Compiled | None = None
+        self._compiling: Future[jax.stages.Compiled] | None = None
         # Sums over devices are written out (`across_devices`), so the replication check has nothing to add.
         run = jax.shard_map(
             self._run_seeds, mesh=mesh, in_specs=(self._specs,), out_specs=(self._specs, Spec()), check_vma=False
@@ -76,9 +78,14 @@ class Anakin(Program):
         state, found = self.compiled(state)
         return state, found, self.config.train.updates_per_call
 
+    def begin_compiling(self) -> None:
+        forms = self.abstract_state
+        self._compiling = ThreadPoolExecutor(1).submit(lambda: self.compiled.lower(forms).compile())
+
     def working_bytes(self, state: TrainState) -> int:
         """See `Program.working_bytes`; the next `advance` finds the program compiled."""
-        found = self.compiled.lower(state).compile().memory_analysis()
+        compiled = self._compiling.result() if self._compiling else self.compiled.lower(state).compile()
+        found = compiled.memory_analysis()
         if found is None:
             return 0
         here = found.temp_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
