@@ -12,7 +12,7 @@ other games (train, check and all other commands take them as env.id):
   pgx:NAME              a game of Pgx, e.g. pgx:connect_four     (pip install 'jaxrl[games]')
   gymnax:NAME           a game of gymnax, e.g. gymnax:CartPole-v1 (the same extra)
   openspiel:NAME        of OpenSpiel, e.g. openspiel:leduc_poker (pip install 'jaxrl[openspiel]'), with
-                        parameters in quotes: "openspiel:leduc_poker(players=3)"
+                        parameters in quotes: "openspiel:leduc_poker(players=3)"; openspiel_table:NAME: compiled
   my_file:MyGame        your own class in my_file.py; `jaxrl check my_file:MyGame` tests it
 options of a game: jaxrl config --env ID"""
 

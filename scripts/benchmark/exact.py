@@ -5,10 +5,10 @@
 
 Everything counts that a contestant spends on the CPU until its policy is there, with our compilation. A figure is
 NashConv over the number of players, in chips a game: what a player gains on average who plays a best response while the
-others do not change. NFSP and R-NaD are left out, as OpenSpiel's need PyTorch, or JAX with Haiku.
+others do not change. OpenSpiel's PPO, NFSP and R-NaD: `python -m scripts.benchmark.peers.openspiel_learners`.
 
 With `--responses` it asks the other way round: how much of the exact value do the best responses of `jaxrl exploit`
-find after a number of updates?
+find after a number of updates? Ours are trained on the game as a table (`openspiel_table:NAME`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import numpy as np
 import jaxrl
 from jaxrl import cli
 from jaxrl.games import make_games
-from jaxrl.matches.tables import format_estimate
 from jaxrl.text_tables import table
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.exploit.best_response import Exploiter
@@ -37,21 +36,25 @@ from jaxrl_envs.adapters import require
 
 MMD_ALPHA = 0.002  # with 0 its sequences underflow after some two thousand iterations of Kuhn poker
 GAMES = ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker"]
-OURS = {  # see docs/guides/exploitability.md
+OURS = {  # tuned in Leduc poker; its schedules end after the decisions of some 40 CPU seconds
     "network": {"hidden": [64, 64]},
     "ppo": {
-        "magnet": "policy",
-        "magnet_coef": 0.2,
-        "magnet_refresh": 50,
         "ema": 0.99,
-        "entropy_coef": 0.0,
-        "learning_rate": 3e-3,
+        "entropy_coef": {"kind": "linear", "start": 0.25, "end": 0.04},
+        "learning_rate": {"kind": "linear", "start": 2e-3, "end": 1e-5},
         "clip": 0.2,
         "value_clip": 0.0,
         "gae_lambda": 1.0,
         "minibatches": 4,
+        "epochs": 2,
     },
-    "train": {"num_envs": 256, "num_steps": 16, "total_steps": 10**9, "evaluate_every": 0, "checkpoint_every": 10**6},
+    "train": {
+        "num_envs": 256,
+        "num_steps": 16,
+        "total_steps": 7_000_000,
+        "evaluate_every": 0,
+        "checkpoint_every": 10**6,
+    },
     "evaluate": {"opponents": ["random"], "deals": 2},
 }
 
@@ -72,7 +75,7 @@ class Budget(Callback):
 def trained(name: str, folder: str, seconds: float, seed: int, overrides: Sequence[str]) -> Any:
     """Trains the run `exact` in a folder for CPU seconds, and returns it."""
     run = {"directory": folder, "cache_dir": "", "seed": seed, "log_level": "warning"}
-    config = OURS | {"env": {"id": f"openspiel:{name}"}, "run": run}
+    config = OURS | {"env": {"id": f"openspiel_table:{name}"}, "run": run}
     return jaxrl.train(config, overrides, name="exact", callbacks=[Budget(seconds)])
 
 
@@ -83,22 +86,29 @@ def ours(name: str, game: Any, seconds: float, seed: int, overrides: Sequence[st
         decisions = run.update * run.config.train.num_envs * run.config.train.num_steps
         for what, average in (("average", "true"), ("last", "false")):
             found = jaxrl.load(f"{folder}/exact", [f"evaluate.average={average}"], sampled=True)
-            yield f"jaxrl, PPO with a magnet: {what} parameters", f"{decisions:,} decisions", tabulated(game, found)
+            yield (
+                f"jaxrl, PPO, falling entropy bonus: {what} parameters",
+                f"{decisions:,} decisions",
+                tabulated(game, found),
+            )
 
 
-def tabulated(game: Any, found: Any) -> Any:
-    """Tabulates a loaded run's policy in every information state, as a policy of pyspiel."""
+def tabulated(game: Any, found: Any, response: Any = None) -> Any:
+    """Tabulates a loaded run's policy in every information state, as a policy of pyspiel; with the parameters of a best
+    response to it, what that one does, greedily."""
     policies = require("open_spiel.python.policy", "a table of a policy", "jaxrl[openspiel]")
     entries, (player,) = policies.TabularPolicy(game), found.players
     state = found.env.init(jax.random.key(0))
 
     def odds(observation: jax.Array, mask: jax.Array) -> jax.Array:
         asked = state.replace(observation=observation, legal_action_mask=mask)
-        return player.odds(player.params, (), asked)
+        return player.odds(player.params if response is None else response, (), asked)
 
     seen = np.array([each.information_state_tensor(each.current_player()) for each in entries.states], np.float32)
     mask = np.array([each.legal_actions_mask() for each in entries.states], bool)
     probabilities = np.where(mask, jax.jit(jax.vmap(odds))(seen, mask), 0.0)
+    if response is not None:
+        probabilities = (probabilities == probabilities.max(axis=1, keepdims=True)).astype(float)
     entries.action_probability_array[:] = probabilities / probabilities.sum(axis=1, keepdims=True)
     return policies.python_policy_to_pyspiel_policy(entries)
 
@@ -143,6 +153,15 @@ def measure(name: str, seconds: float, seeds: int, overrides: Sequence[str]) -> 
     return table([name, "how far", "exploitability, each seed"], rows)
 
 
+def won(game: Any, response: Any, policy: Any) -> float:
+    """Returns what a player wins on average who plays `response` while the others play `policy`, exactly."""
+    spiel, seats = require("pyspiel", "exact values", "jaxrl[openspiel]"), range(game.num_players())
+    tables = [[response if other == seat else policy for other in seats] for seat in seats]
+    start = game.new_initial_state()
+    each = [spiel.expected_returns(start, players, -1, True)[seat] for seat, players in enumerate(tables)]
+    return float(np.mean(each))
+
+
 def exploiters(name: str, seconds: float, budgets: Sequence[int], overrides: Sequence[str]) -> str:
     """Returns the table of what best responses find, by their updates, of the exploitability of a policy of `seconds`
     CPU seconds, and of one of a tenth of them."""
@@ -151,17 +170,22 @@ def exploiters(name: str, seconds: float, budgets: Sequence[int], overrides: Seq
     for spent in (seconds / 10, seconds):
         with tempfile.TemporaryDirectory() as folder:
             trained(name, folder, spent, 0, overrides)
-            found = jaxrl.load(f"{folder}/exact", ["evaluate.deals=4000"], sampled=True)
-        exact = spiel.nash_conv(game, tabulated(game, found)) / game.num_players()
+            found = jaxrl.load(f"{folder}/exact", [], sampled=True)
+        policy = tabulated(game, found)
+        exact = spiel.nash_conv(game, policy) / game.num_players()
         for updates in budgets:
             began = time.process_time()
             settings = dataclasses.replace(found.config.exploit, updates=updates)
             exploiter = Exploiter(dataclasses.replace(found.config, exploit=settings), *make_games(found.config))
-            gain = exploiter(found.players[0].params, update=1).gain
-            took = time.process_time() - began
-            rows.append([f"{spent:.0f}", f"{exact:.3f}", f"{updates:,}", f"{took:.0f}", format_estimate(gain)])
+            response = exploiter(found.players[0].params, update=1).params
+            took, gain = time.process_time() - began, won(game, tabulated(game, found, response), policy)
+            rows.append(
+                [f"{spent:.0f}", f"{exact:.3f}", f"{updates:,}", f"{took:.0f}", f"{gain:.3f}", f"{gain / exact:.0%}"]
+            )
             print(name, *rows[-1], file=sys.stderr, flush=True)
-    return table([f"{name}: CPU s of the policy", "exact", "updates of best responses", "CPU s", "found"], rows)
+    return table(
+        [f"{name}: CPU s of the policy", "exact", "updates of best responses", "CPU s", "found", "share"], rows
+    )
 
 
 def arguments() -> argparse.ArgumentParser:

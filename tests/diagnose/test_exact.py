@@ -35,3 +35,14 @@ def test_the_solvers_of_openspiel_come_near_an_equilibrium() -> None:
     found = {what: pyspiel.nash_conv(game, policy) / 2 for what, _, policy in exact.theirs(game, 0.5)}
     assert len(found) == 3 and max(found.values()) < 0.2 and min(found.values()) < 0.01  # uniform play: 0.458
     assert len(list(exact.theirs(pyspiel.load_game("kuhn_poker(players=3)"), 0.1))) == 2  # MMD is for two players
+
+
+@pytest.mark.thorough
+def test_a_best_response_finds_a_part_of_the_exact_value(capsys: pytest.CaptureFixture[str]) -> None:
+    small = [*SMALL, "train.num_envs=64", "exploit.seeds=1", "exploit.start=scratch", "exploit.learning_rate=1e-2"]
+    assert "share" in exact.exploiters("kuhn_poker", 0.0, [48], small)
+    words = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("kuhn_poker ")).split()
+    exactly, found = float(words[2]), float(words[5])
+    assert 0.3 * exactly < found <= exactly
+    uniform = pyspiel.UniformRandomPolicy(game := pyspiel.load_game("kuhn_poker"))
+    assert exact.won(game, uniform, uniform) == pytest.approx(0.0)

@@ -4,7 +4,7 @@ An id is one of
 
 - a registered name, ``"skull_king"``;
 - a name of another library, ``"pgx:connect_four"``, ``"gymnax:CartPole-v1"`` or
-  ``"openspiel:leduc_poker(players=3)"`` (optional packages);
+  ``"openspiel:leduc_poker(players=3)"``, small ones compiled as ``"openspiel_table:leduc_poker"`` (optional packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
 Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled. What
@@ -54,6 +54,7 @@ _LIBRARIES: dict[str, str] = {
     "pgx": "jaxrl_envs.adapters.pgx:PgxEnv",
     "gymnax": "jaxrl_envs.adapters.gymnax:GymnaxEnv",
     "openspiel": "jaxrl_envs.adapters.openspiel_games:OpenSpielEnv",
+    "openspiel_table": "jaxrl_envs.adapters.openspiel_tables:OpenSpielTable",
 }
 
 

@@ -211,3 +211,40 @@ def test_a_training_learns_kuhn_poker_of_openspiel(tmp_path):
     assert run.env.id == "openspiel:kuhn_poker(players=2)"
     (row,) = jaxrl.evaluate(str(tmp_path / "kuhn"), ["random"], deals=400)
     assert row.samples.outcomes.tally()[0] > 0.55 * sum(row.samples.outcomes.tally())
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "leduc_poker", "liars_dice(dice_sides=3)"])
+def test_a_table_has_the_rules_of_pyspiel(name):
+    game, env = pyspiel.load_game(name), make(f"openspiel_table:{name}")
+    table = env._table
+    assert len(np.unique(table.below[-1])) > 2  # chance begins
+    below = np.minimum(table.below, 1.0)
+    odds = np.diff(below, prepend=0.0, axis=1)
+    weights = table.legal * np.arange(1.0, env.num_actions + 1)  # a policy that prefers high actions
+    policy, values = weights / weights.sum(axis=1, keepdims=True), table.returns.copy()
+    for at in reversed(range(len(values))):  # what follows a position has a higher number
+        if not table.over[at]:
+            after = np.einsum("aw,awp->ap", odds[table.draw[at]], values[table.drawn[table.draw[at]]])
+            values[at] = policy[at] @ after
+    expected = np.einsum("w,wp->p", odds[-1], values[table.drawn[-1]])
+
+    def value(position):
+        if position.is_terminal():
+            return np.array(position.returns())
+        legal = position.legal_actions()
+        share = np.add(legal, 1.0) / np.sum(np.add(legal, 1.0))
+        pairs = position.chance_outcomes() if position.is_chance_node() else zip(legal, share, strict=True)
+        return sum(p * value(position.child(action)) for action, p in pairs)
+
+    np.testing.assert_allclose(expected, value(game.new_initial_state()), atol=1e-4)
+    state = jax.jit(env.init)(jax.random.key(0))
+    assert env.observe(state, jnp.int32(0)).shape == (game.information_state_tensor_size(),)
+
+
+@pytest.mark.thorough
+def test_a_table_fulfils_the_contract_and_has_a_limit(monkeypatch):
+    report = check(make("openspiel_table:kuhn_poker"), games=4, max_steps=300)
+    assert report.ok, str(report)
+    monkeypatch.setattr("jaxrl_envs.adapters.openspiel_tables._LARGEST", 10)
+    with pytest.raises(UserError, match="more than 10 positions"):
+        make("openspiel_table:kuhn_poker")
