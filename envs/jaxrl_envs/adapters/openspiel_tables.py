@@ -56,7 +56,7 @@ class OpenSpielTable(Env):
     def _init(self, key: Key) -> TableState:
         return self._drawn(jnp.int32(-1), jnp.zeros(self.num_players), key)
 
-    def _step(self, state: TableState, action: jax.Array, key: Key) -> TableState:
+    def _step(self, state: State, action: jax.Array, key: Key) -> TableState:
         before = jnp.asarray(self._table.returns)[state.position]
         stepped = self._drawn(jnp.asarray(self._table.draw)[state.position, action], before, key)
         return stepped.replace(observation=state.observation)
@@ -77,11 +77,11 @@ class OpenSpielTable(Env):
             position=at,
         )
 
-    def observe(self, state: TableState, seat: jax.Array) -> jax.Array:
+    def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """Returns OpenSpiel's tensor of a seat."""
         return jnp.asarray(self._table.seen)[state.position, seat]
 
-    def privileged(self, state: TableState, seat: jax.Array) -> jax.Array:
+    def privileged(self, state: State, seat: jax.Array) -> jax.Array:
         """Returns the tensors of the other seats."""
         others = (seat + 1 + jnp.arange(self.num_players - 1)) % self.num_players
         return jnp.asarray(self._table.seen)[state.position, others]
