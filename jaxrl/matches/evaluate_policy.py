@@ -77,7 +77,7 @@ def evaluate(
     if candidate.run is not None:
         stage = f", in stage {candidate.run.stage!r}" if candidate.run.stage else ""
         print(f"checkpoint after {candidate.run.update} updates{stage}, parameters {candidate.run.params_hash}")
-    note = _about_strangers(_met_in_training(candidate, others), rows) if panel else ""
+    note = _about_strangers(met_in_training(candidate, others), rows) if panel else ""
     print(_tables(env, rows, paired, direct, there, simulator) + note)
     if candidate.elsewhere:
         print(f"with {config.evaluation_options}, on which the policy was not measured before: not kept")
@@ -114,7 +114,7 @@ def _about_strangers(met: Sequence[str], rows: Sequence[Row]) -> str:
     return text
 
 
-def _met_in_training(candidate: FoundPlayers, others: Sequence[Player]) -> list[str]:
+def met_in_training(candidate: FoundPlayers, others: Sequence[Player]) -> list[str]:
     """Returns the names of the bots among some players that a trained candidate has played against."""
     stages = configs.stages(candidate.config) if candidate.trained else ()
     met = {name for stage in stages for mix in stage.config.seats for name in mix.bots}

@@ -33,7 +33,7 @@ from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_ca
 from jaxrl.text_tables import cores
 from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.shared.errors import UserError
-from scripts.zoo import board, widened
+from scripts.zoo import board, panel, widened
 
 RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu run.devices=1 train.total_steps=240_000_000 train.evaluate_every=500",
@@ -177,16 +177,11 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     field = [player, *(bot_player(env, bot) for bot in FIELD.get(name, env.bots))]
     results = Tournament(env, field, deals=RATED).run()
     ratings = results.ratings(ANCHOR)
-    counted = []
-    for row in rows:
-        assert row.samples.outcomes is not None  # a game of one side has no opponents
-        tally, effect = row.samples.outcomes.tally(), row.samples.outcomes.design().effect
-        counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict(), "design_effect": effect})
     half = {"decisions": counts.decisions, "equal": counts.equal}
     rating = {"value": float(ratings.rating[0]), "half_width_95": float(ratings.half[0]), "anchor": ANCHOR}
     figures = {
         "half_precision": half,
-        "evaluation": settings | {"greedy": config.evaluate.greedy, "rows": counted},
+        "evaluation": settings | {"greedy": config.evaluate.greedy, "rows": list(map(panel.counted, rows))},
         "rating": rating | {"deals": RATED},
     }
     return figures, tables(name, run, format_table(rows, env), results.rating_table(ratings), half)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,17 @@ page of their cards.
 jaxrl zoo show skull_king          # a card; jaxrl evaluate zoo:NAME repeats its table
 ```
 
-A rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0. The wins are those against
-the bot that the policy beats least often, on deals that played no part in training. Intervals are of 95 %.
+Wins are those over the panel of a game (`jaxrl evaluate zoo:NAME --panel`), on deals that played no part in training:
+the median, the least, and the median over strangers, whom training never met. A best response of `jaxrl exploit` begins
+with the policy and studies it; the second figure is what as much training wins from a control, a weaker policy. A
+rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0. Intervals are of 95 %.
 
 **Add yours by a pull request:** a recipe in `scripts/zoo/__main__.py`, the policy file (at most 2 MB) and its card,
-which `python -m scripts.zoo NAME` writes with this page. A slow test plays every table of every card again.
+which `python -m scripts.zoo NAME`, then `python -m scripts.zoo.panel NAME` write with this page. A slow test plays the
+tables against bots again.
 
-| policy | rating | wins, against whom | parameters | decisions | training, s | on |
-|---|---|---|---|---|---|---|
+| policy | panel: median | least | strangers | best response; control's | rating | parameters | decisions | training |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -38,19 +42,32 @@ def text() -> str:
 
 
 def _row(card: dict[str, Any]) -> str:
-    rating, least = card["rating"], min(card["evaluation"]["rows"], key=lambda row: row["wins"] / row["games"])
-    design = Design(least.get("design_effect", 1.0))
-    low, high = (100 * bound for bound in wilson(least["wins"], least["games"], design))
+    rating, panel = card["rating"], card.get("panel") or card["evaluation"]["rows"]
+    least, strangers = min(panel, key=share), [share(row) for row in panel if not row.get("met", True)]
+    responses = [won(each["outcomes"]) for each in card.get("best_responses", [])]
     cells = [
         f"`{zoo.PREFIX}{card['name']}`",
+        f"{statistics.median(map(share, panel)):.1%} of {len(panel)}",
+        f"{won(least)} against `{least['opponent']}`",
+        f"{statistics.median(strangers):.1%} of {len(strangers)}" if strangers else "none",
+        "; ".join(responses) if responses else "not trained",
         f"{rating['value']:.0f} ± {rating['half_width_95']:.0f}",
-        f"{least['wins'] / least['games']:.1%} ({low:.1f} to {high:.1f}) against `{least['opponent']}`",
         count(card["parameters"]),
         count(card["decisions"]),
-        f"{card['seconds']:,.0f}",
-        card["hardware"],
+        f"{card['seconds']:,.0f} s, {card['hardware']}",
     ]
     return f"| {' | '.join(cells)} |\n"
+
+
+def share(row: dict[str, Any]) -> float:
+    """Returns the share of the games of a card's row that were won."""
+    return float(row["wins"] / row["games"])
+
+
+def won(row: dict[str, Any]) -> str:
+    """Returns that share in per cent, with its 95 % interval."""
+    low, high = wilson(row["wins"], row["games"], Design(row.get("design_effect", 1.0)))
+    return f"{share(row):.1%} ({low:.1%} to {high:.1%})"
 
 
 def write() -> None:

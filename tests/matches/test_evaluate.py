@@ -15,7 +15,7 @@ from jaxrl import cli
 from jaxrl.matches import evaluate, evaluate_policy, tables
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
-from jaxrl.matches.evaluate_policy import _met_in_training, find_panel
+from jaxrl.matches.evaluate_policy import find_panel, met_in_training
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import Player, bot_player
 from jaxrl.policies.find import Lookup, find_player
@@ -170,7 +170,7 @@ def test_the_command_for_bots(capsys):
 def test_the_panel_is_of_bots_a_searcher_and_the_zoo(capsys, monkeypatch):
     """Of the zoo come the policies that play the same game; bots of a curriculum are known to its policy."""
     with monkeypatch.context() as patch:
-        patch.setattr(evaluate_policy, "_met_in_training", lambda candidate, others: ["lowest"])
+        patch.setattr(evaluate_policy, "met_in_training", lambda candidate, others: ["lowest"])
         assert cli.main(["evaluate", "bot:highest", "--panel", "--deals", "4", *BOTS]) == 0
     told = capsys.readouterr().out
     assert "met in training: lowest" in told and re.search(
@@ -181,7 +181,7 @@ def test_the_panel_is_of_bots_a_searcher_and_the_zoo(capsys, monkeypatch):
     battle = find_player("zoo:battle")
     panel = find_panel(battle, Lookup())
     assert {"zoo:battle_anywhere", "searcher-200"} == {each.name for each in panel if not each.bot}
-    assert set(_met_in_training(battle, panel)) == set(battle.env.bots) - {"random", "mixed"}
+    assert set(met_in_training(battle, panel)) == set(battle.env.bots) - {"random", "mixed"}
     assert cli.main(["evaluate", "bot:highest", "--panel", "--opponents", "random", *BOTS]) == 2
     assert "leave --opponents out" in capsys.readouterr().err
 

@@ -32,7 +32,7 @@ from jaxrl.training.imitation import command_imitate
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import __main__ as maker
-from scripts.zoo import board
+from scripts.zoo import board, panel
 from tests.support.paths import PYTHONPATH
 
 SHIPPED = zoo.names()
@@ -128,6 +128,8 @@ def made(tmp_path_factory):
         patch.setattr(maker, "RATED", 4)
         assert maker.main(["tiny", "--note", "small"]) == 0
         assert maker.main(["tiny", "--note", "small"]) == 0  # the run is there: nothing is trained again
+        few = ["tiny", "--deals", "4", "--searched", "2"]
+        assert panel.main([*few, "--control", "zoo_tiny", "--updates", "1"]) == panel.main(few) == 0
         yield place
 
 
@@ -140,6 +142,10 @@ def test_the_commands_of_the_zoo(made, tmp_path, capsys):
     for file in ("tiny.jaxrl", "tiny.md"):
         assert (tmp_path / file).read_bytes() == (made / file).read_bytes()
     told = zoo.figures("tiny")
+    assert [row["opponent"] for row in told["panel"]] == ["lowest", "searcher-200"]
+    assert [row["games"] for row in told["panel"]] == [16, 4] and not any(row["met"] for row in told["panel"])
+    assert [each["policy"] for each in told["best_responses"]] == ["zoo:tiny", "control: zoo_tiny"]
+    assert text.count("## The panel") == 1 and "strangers: median" in text and board.PAGE.read_text() == board.text()
     assert told["note"] == "small" and told["decisions"] >= 2000 and told["seconds"] > 0
     for wrong in (["zoo", "get"], ["zoo", "show", "tinny"], ["zoo", "get", "tiny", str(tmp_path / "none")]):
         assert cli.main(wrong) == 2
