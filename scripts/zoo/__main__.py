@@ -39,6 +39,7 @@ RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu run.devices=1 train.total_steps=240_000_000 train.evaluate_every=500",
     "skull_king_any": "--config skull_king_any run.devices=1 train.evaluate_every=0 "
     "train.from_run=runs/zoo_skull_king_widened.jaxrl",
+    "skull_king_selfplay": "--config skull_king_selfplay run.devices=1 run.seed=1 train.evaluate_every=0",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "battle_anywhere": "--config battle_anywhere train.from_run=runs/zoo_battle_anywhere_shown",
