@@ -37,6 +37,7 @@ main.append(
 
 let games = [];
 let offer = null;
+let offering = null;  // whether seats could be offered, when that is known
 
 async function start() {
   const found = await ask("/api/games");
@@ -115,7 +116,7 @@ async function chooseGame() {
 }
 
 function optionField(option) {
-  const change = () => offerSeats();
+  const change = () => { offering = seatsOffered(); };  // the button stays: a click may be what left the field
   const id = `option-${option.name}`;
   let field;
   if (option.choices.length) {
@@ -146,12 +147,16 @@ function chosenOptions() {
 
 async function offerSeats() {
   open.disabled = true;
+  await (offering = seatsOffered());
+}
+
+async function seatsOffered() {
   problem.textContent = "";
   try {
     offer = await ask("/api/players", { game: game.value, options: chosenOptions(), person: me.person() });
   } catch (error) {
     problem.textContent = error.message;
-    return;
+    return false;
   }
   const before = [...seats.querySelectorAll("select")].map((each) => each.value);
   const choices = [...offer.players];
@@ -170,6 +175,7 @@ async function offerSeats() {
   rules.replaceChildren(...paragraphs(offer.rules || "This game brings no text of its rules."));
   open.disabled = false;
   showBeside();
+  return true;
 }
 
 const chosenSeats = () => [...seats.querySelectorAll("select")].map((each) => each.value);
@@ -182,6 +188,8 @@ function showBeside() {
 
 async function openTable() {
   open.disabled = true;
+  if (!await offering) return;
+  open.disabled = true;  // again: what was offered meanwhile enabled it
   problem.textContent = "";
   me.setName(nameField.value);
   const specs = chosenSeats();
