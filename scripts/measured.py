@@ -1,7 +1,7 @@
 """`python -m scripts.measured [SECTION]`: makes the tables of a section of the measurements again.
 
-Sections are those of the pages in docs/results. A section's own block of commands is run, line by line as it stands
-there, in a clone at a clean commit; before it stands what a table must name: commit, machine, date.
+Sections are those of the pages of docs/results in NAMES. A section's own block of commands is run, line by line as it
+stands there, in a clone at a clean commit; before it stands what a table must name: commit, machine, date.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ class Program(abc.ABC):
         return 0
 
     def begin_compiling(self) -> None:  # noqa: B027, only Anakin has a program that takes long
-        """Begins to compile `advance` in a thread, beside whatever makes the first state."""
+        """Begins to compile `advance` in a thread, beside whatever makes the first state. A process that fails or is
+        interrupted meanwhile ends when this has ended."""
 
     def working_bytes(self, state: TrainState) -> int:
         """Returns bytes that `advance` takes on a device besides its state (of a CPU: on all virtual devices); compiles

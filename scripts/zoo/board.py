@@ -22,7 +22,7 @@ jaxrl zoo show skull_king          # a card; jaxrl evaluate zoo:NAME repeats its
 
 Wins are those over the panel of a game (`jaxrl evaluate zoo:NAME --panel`), on deals that played no part in training:
 the median, the least, and the median over strangers, whom training never met. A best response of `jaxrl exploit` begins
-with the policy and studies it; the second figure is what as much training wins from a control, a weaker policy. A
+with the policy and studies it; the second figure is what one of equal training wins from a control, a weaker policy. A
 rating is on the Elo scale of a round robin with the game's bots, in which `random` has 0. Intervals are of 95 %.
 
 **Add yours by a pull request:** a recipe in `scripts/zoo/__main__.py`, the policy file (at most 2 MB) and its card,
@@ -32,13 +32,14 @@ tables against bots again.
 | policy | panel: median | least | strangers | best response; control's | rating | parameters | decisions | training |
 |---|---|---|---|---|---|---|---|---|
 """
+MADE = "Made by (`python -m scripts.zoo NAME` runs it, and before it what makes whatever its `train.from_run` names):"
 
 
 def text() -> str:
     """Returns the page, strongest policies first within their game."""
     cards = sorted(map(zoo.figures, zoo.names()), key=lambda card: (card["game"], -card["rating"]["value"]))
     commands = "".join(f"- `{zoo.PREFIX}{card['name']}`: `{card['command']}`\n" for card in cards)
-    return f"{HEAD}{''.join(map(_row, cards))}\nMade by:\n\n{commands}"
+    return f"{HEAD}{''.join(map(_row, cards))}\n{MADE}\n\n{commands}"
 
 
 def _row(card: dict[str, Any]) -> str:
@@ -47,9 +48,9 @@ def _row(card: dict[str, Any]) -> str:
     responses = [won(each["outcomes"]) for each in card.get("best_responses", [])]
     cells = [
         f"`{zoo.PREFIX}{card['name']}`",
-        f"{statistics.median(map(share, panel)):.1%} of {len(panel)}",
+        f"{statistics.median(map(share, panel)):.1%} of {len(panel)}{'' if 'panel' in card else ', bots alone'}",
         f"{won(least)} against `{least['opponent']}`",
-        f"{statistics.median(strangers):.1%} of {len(strangers)}" if strangers else "none",
+        f"{statistics.median(strangers):.1%} of {len(strangers)}" if strangers else "not played",
         "; ".join(responses) if responses else "not trained",
         f"{rating['value']:.0f} ± {rating['half_width_95']:.0f}",
         count(card["parameters"]),

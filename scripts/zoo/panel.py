@@ -27,6 +27,7 @@ from jaxrl.training.exploit.exploitability import measure_exploitability
 from scripts.zoo import board
 
 TITLE = "\n## The panel\n"
+BEGUN = {"skull_king_any": "skull_king", "car_soccer": "car_soccer_duel"}  # with whose weights a training began
 KEPT = ("policy", "start", "settings", "fair_share", "gain", "outcomes")  # of a record of `jaxrl exploit`
 
 
@@ -82,6 +83,9 @@ def play(name: str, known: list[dict[str, Any]], deals: int, searched: int) -> l
     enable_compilation_cache(candidate.config.run.cache_dir)
     others = find_panel(candidate, Lookup())
     met, rows = met_in_training(candidate, others), {row["opponent"]: row for row in known}
+    if parent := BEGUN.get(name):
+        earlier = find_player(f"{zoo.PREFIX}{parent}", Lookup())
+        met = [*met, earlier.name, *met_in_training(earlier, others)]
     for other in others:
         if other.name not in rows:
             count = searched if other.name.startswith(SEARCHER) else deals
@@ -108,7 +112,9 @@ def describe(told: dict[str, Any]) -> str:
             lines += [
                 [each["policy"], board.won(each["outcomes"]), fair, f"{gain['mean']:.3f} ± {gain['half_width_95']:.3f}"]
             ]
-        text += f"\n`jaxrl exploit {name}`, {responses[0]['settings']['updates']} updates each:\n\n{align(lines)}\n"
+        settings = responses[0]["settings"]
+        command = f"jaxrl exploit {name} --from policy --seeds 1 --updates {settings['updates']}"
+        text += f"\n`{command} --deals {settings['deals']}`, and a control:\n\n{align(lines)}\n"
     return text
 
 

@@ -51,7 +51,11 @@ class OpenSpielTable(Env):
         game = OpenSpielEnv(name).game
         self.id, self.version = f"openspiel_table:{name}", game.version  # type: ignore[misc]
         self.num_players, self.num_actions = game.num_players, game.num_actions
-        self.perfect_information, self._table = game.perfect_information, _table(game)
+        self.perfect_information = game.perfect_information
+        try:
+            self._table = _table(game)
+        except RecursionError:
+            raise UserError(f"games of {name!r} are too long for a table: take openspiel:{name}") from None
 
     def _init(self, key: Key) -> TableState:
         return self._drawn(jnp.int32(-1), jnp.zeros(self.num_players), key)
@@ -90,7 +94,7 @@ class OpenSpielTable(Env):
 def _table(game: Any) -> Table:
     """Visits all positions, in the order of a depth-first search."""
     rows: list[tuple[Any, ...]] = []
-    draws: dict[tuple[tuple[float, int], ...], int] = {}  # the numbers of equal draws; the last one starts the game
+    draws: list[list[tuple[float, int]]] = []  # the last one starts the game
     seats, actions = range(game.num_players), game.num_actions
 
     def outcomes(position: Any, odds: float) -> list[tuple[float, int]]:
@@ -111,7 +115,8 @@ def _table(game: Any) -> Table:
         return number
 
     def draw(position: Any) -> int:
-        return draws.setdefault(tuple(outcomes(position, 1.0)), len(draws))
+        draws.append(outcomes(position, 1.0))
+        return len(draws) - 1
 
     draw(game.rules.new_initial_state())
     shape = (len(draws), max(map(len, draws)))

@@ -150,8 +150,9 @@ class Env(abc.ABC):
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`jaxrl_envs.host.env.HostEnv`): such games train with actor threads.
       illegal_action_penalty: cost of an illegal action to its seat; the other seats share it as a reward.
-      free_options: names of options that change neither observations nor actions. A policy trained with one value of
-        such an option can play, be evaluated and be trained further with another (decks, rosters).
+      free_options: names of options that leave a policy's observations and actions as they are. One trained with one
+        value of such an option can play, be evaluated and be trained further with another (decks, rosters, and tables
+        for a network that reads them padded).
       weight_options: names of options that map names to weights of rewards, which `weighted` replaces.
       delegated: actions A .. A + delegated - 1, never in a mask: with one of them a bot leaves its seat to the engine.
       vocabulary: the number of kinds of things in `candidates`, 0 included; 0 for games without candidates.

@@ -37,7 +37,8 @@ main.append(
 
 let games = [];
 let offer = null;
-let offering = null;  // whether seats could be offered, when that is known
+let offering = null;  // promise of whether seats could be offered
+let asked = 0;  // how often seats were asked for: only the last answer counts
 
 async function start() {
   const found = await ask("/api/games");
@@ -151,13 +152,18 @@ async function offerSeats() {
 }
 
 async function seatsOffered() {
+  const number = ++asked;
   problem.textContent = "";
+  let found;
   try {
-    offer = await ask("/api/players", { game: game.value, options: chosenOptions(), person: me.person() });
+    found = await ask("/api/players", { game: game.value, options: chosenOptions(), person: me.person() });
   } catch (error) {
+    if (number !== asked) return offering;
     problem.textContent = error.message;
     return false;
   }
+  if (number !== asked) return offering;
+  offer = found;
   const before = [...seats.querySelectorAll("select")].map((each) => each.value);
   const choices = [...offer.players];
   if (offer.rating != null) choices.unshift(["near", `about my strength (${Math.round(offer.rating)} Elo)`]);
