@@ -13,7 +13,6 @@ from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
 from jaxrl.serve.tables.record import TableRecord
 from jaxrl.serve.tables.table import LiveTable
-from jaxrl.zoo import names as zoo_names
 from tests.support.serving import GAMES, HIGH_CARD
 
 
@@ -96,7 +95,7 @@ def test_one_saving_at_a_time_and_a_failed_one_is_tried_again(tmp_path):
 
 
 def test_ratings_are_kept_one_after_another(tmp_path):
-    game = zoo_names()[-1]
+    game = "skull_king"
     ratings = PeopleRatings(tmp_path / "ratings.json")
     with ThreadPoolExecutor(8) as threads:
         for each in [threads.submit(ratings.add, f"p{i}", game, [("hard", 1.0)]) for i in range(100)]:
