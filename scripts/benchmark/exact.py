@@ -153,7 +153,7 @@ def measure(name: str, seconds: float, seeds: int, overrides: Sequence[str]) -> 
     return table([name, "how far", "exploitability, each seed"], rows)
 
 
-def won(game: Any, response: Any, policy: Any) -> float:
+def expected_return(game: Any, response: Any, policy: Any) -> float:
     """Returns what a player wins on average who plays `response` while the others play `policy`, exactly."""
     spiel, seats = require("pyspiel", "exact values", "jaxrl[openspiel]"), range(game.num_players())
     tables = [[response if other == seat else policy for other in seats] for seat in seats]
@@ -178,7 +178,7 @@ def exploiters(name: str, seconds: float, budgets: Sequence[int], overrides: Seq
             settings = dataclasses.replace(found.config.exploit, updates=updates)
             exploiter = Exploiter(dataclasses.replace(found.config, exploit=settings), *make_games(found.config))
             response = exploiter(found.players[0].params, update=1).params
-            took, gain = time.process_time() - began, won(game, tabulated(game, found, response), policy)
+            took, gain = time.process_time() - began, expected_return(game, tabulated(game, found, response), policy)
             rows.append(
                 [f"{spent:.0f}", f"{exact:.3f}", f"{updates:,}", f"{took:.0f}", f"{gain:.3f}", f"{gain / exact:.0%}"]
             )

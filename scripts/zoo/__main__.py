@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
 def make(name: str, checkpoint: str, note: str) -> int:
     """Trains, exports, measures; writes the policy file and its card."""
     command = f"train {RECIPES[name]} --name zoo_{name}"
-    if str(WIDENED) in command and not WIDENED.exists():
+    if str(WIDENED) in command:
         widened.write(WIDENED)
     code = show(f"zoo_{name}_shown", SHOWN[name]) if name in SHOWN else 0
     code = code or train(f"zoo_{name}", command)

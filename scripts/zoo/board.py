@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ def text() -> str:
 
 def _row(card: dict[str, Any]) -> str:
     rating, panel = card["rating"], card.get("panel") or card["evaluation"]["rows"]
-    least, strangers = min(panel, key=share), [share(row) for row in panel if not row.get("met", True)]
+    strangers = [row for row in panel if not row.get("met", True)]
     responses = [won(each["outcomes"]) for each in card.get("best_responses", [])]
     cells = [
         f"`{zoo.PREFIX}{card['name']}`",
-        f"{statistics.median(map(share, panel)):.1%} of {len(panel)}{'' if 'panel' in card else ', bots alone'}",
-        f"{won(least)} against `{least['opponent']}`",
-        f"{statistics.median(strangers):.1%} of {len(strangers)}" if strangers else "not played",
+        f"{median(panel):.1%} of {len(panel)}{'' if 'panel' in card else ', bots alone'}",
+        f"{won(least(panel))} against `{least(panel)['opponent']}`",
+        f"{median(strangers):.1%} of {len(strangers)}" if strangers else "not played",
         "; ".join(responses) if responses else "not trained",
         f"{rating['value']:.0f} ± {rating['half_width_95']:.0f}",
         count(card["parameters"]),
@@ -63,6 +64,16 @@ def _row(card: dict[str, Any]) -> str:
 def share(row: dict[str, Any]) -> float:
     """Returns the share of the games of a card's row that were won."""
     return float(row["wins"] / row["games"])
+
+
+def median(rows: Sequence[dict[str, Any]]) -> float:
+    """Returns the median share over a card's rows."""
+    return statistics.median(map(share, rows))
+
+
+def least(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the row with the smallest share."""
+    return min(rows, key=share)
 
 
 def won(row: dict[str, Any]) -> str:

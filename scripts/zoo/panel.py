@@ -8,7 +8,6 @@ spent on a weaker control too.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from typing import Any
 
@@ -37,7 +36,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("name", choices=zoo.names())
     parser.add_argument("--deals", type=int, default=400, help="deals against each policy and bot (default: 400)")
     parser.add_argument("--searched", type=int, default=30, help="deals against a searcher, slow ones (default: 30)")
-    parser.add_argument("--control", help="a weaker policy for the same best responses; without one none are trained")
+    parser.add_argument(
+        "--control", help="a weaker policy for the same best responses; without it no best responses are trained"
+    )
     parser.add_argument("--updates", type=int, default=80, help="updates of each best response (default: 80)")
     args = parser.parse_args(argv)
     return cli.guarded(lambda: add(args))
@@ -102,9 +103,10 @@ def describe(told: dict[str, Any]) -> str:
     text = f"`jaxrl evaluate {name} --panel`, in as many games:\n\n{align(body)}\n\n"
     for who, group in (("all", rows), ("strangers", [row for row in rows if not row["met"]])):
         if group:
-            least = min(group, key=board.share)
-            middle = statistics.median(map(board.share, group))
-            text += f"{who}: median {middle:.1%}, the least {board.won(least)} against {least['opponent']}\n"
+            least = board.least(group)
+            text += (
+                f"{who}: median {board.median(group):.1%}, the least {board.won(least)} against {least['opponent']}\n"
+            )
     if responses := told.get("best_responses"):
         lines = [["policy", "its best response won (95 %)", "fair", "gain"]]
         for each in responses:

@@ -45,4 +45,4 @@ def test_a_best_response_finds_a_part_of_the_exact_value(capsys: pytest.CaptureF
     exactly, found = float(words[2]), float(words[5])
     assert 0.3 * exactly < found <= exactly
     uniform = pyspiel.UniformRandomPolicy(game := pyspiel.load_game("kuhn_poker"))
-    assert exact.won(game, uniform, uniform) == pytest.approx(0.0)
+    assert exact.expected_return(game, uniform, uniform) == pytest.approx(0.0)
